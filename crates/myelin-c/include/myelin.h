@@ -810,6 +810,11 @@ typedef struct myelin_node_options {
   // How long the call that makes a publisher or subscriber waits at most until it is matched with
   // those that exist on this host; 0: 20 ms.
   uint64_t match_limit_ns;
+  // The keystore that `enclave` is in: a folder in the layout of SROS 2; otherwise MYELIN_KEYSTORE.
+  const char *keystore;
+  // Who this process is for other hosts, such as /robot/camera: what it sends is encrypted, and it
+  // talks to processes of the same keystore alone; otherwise MYELIN_ENCLAVE, or no protection.
+  const char *enclave;
 } myelin_node_options;
 
 // A sample as an observer has seen it.

@@ -61,6 +61,11 @@ pub struct myelin_node_options {
     /// How long the call that makes a publisher or subscriber waits at most until it is matched with
     /// those that exist on this host; 0: 20 ms.
     pub match_limit_ns: u64,
+    /// The keystore that `enclave` is in: a folder in the layout of SROS 2; otherwise MYELIN_KEYSTORE.
+    pub keystore: *const c_char,
+    /// Who this process is for other hosts, such as /robot/camera: what it sends is encrypted, and it
+    /// talks to processes of the same keystore alone; otherwise MYELIN_ENCLAVE, or no protection.
+    pub enclave: *const c_char,
 }
 
 /// A named byte string of a node or an endpoint, which others see in the graph, for programs that
@@ -166,6 +171,12 @@ unsafe fn with(
     // SAFETY: as the caller promises.
     for (name, value) in unsafe { attributes(options.attributes, options.attribute_count)? } {
         node = node.attribute(name, value);
+    }
+    if let Some(keystore) = optional(options.keystore, "keystore")? {
+        node = node.keystore(keystore);
+    }
+    if let Some(enclave) = optional(options.enclave, "enclave")? {
+        node = node.enclave(enclave);
     }
     if options.lease_ns != 0 {
         node = node.lease(text::duration(options.lease_ns));

@@ -15,11 +15,14 @@ int32_t myelin_dds_domain(uint32_t domain, const char *configuration)
   return entity == DDS_RETCODE_PRECONDITION_NOT_MET ? 0 : entity;
 }
 
-int32_t myelin_dds_participant(uint32_t domain, const void *user_data, size_t user_data_bytes)
+int32_t myelin_dds_participant(uint32_t domain, const void *user_data, size_t user_data_bytes,
+                               const struct myelin_dds_property *properties, size_t properties_count)
 {
   dds_qos_t *qos = ddsc.dds_create_qos();
   if (user_data_bytes > 0)
     ddsc.dds_qset_userdata(qos, user_data, user_data_bytes);
+  for (size_t index = 0; index < properties_count; index++)
+    ddsc.dds_qset_prop(qos, properties[index].name, properties[index].value);
   const dds_entity_t participant = ddsc.dds_create_participant(domain, qos, NULL);
   ddsc.dds_delete_qos(qos);
   return participant;
@@ -63,10 +66,10 @@ static dds_entity_t create_topic(int32_t participant, const struct myelin_dds_se
   return topic;
 }
 
-int32_t myelin_dds_sockets(int32_t participant, int32_t *sockets, int32_t sockets_max)
+int32_t myelin_dds_sockets(int32_t participant, const char *topic_name, int32_t *sockets, int32_t sockets_max)
 {
   /* A type that is registered knows its domain. */
-  const struct myelin_dds_settings settings = {.topic = "myelin_domain", .type = "myelin::Domain"};
+  const struct myelin_dds_settings settings = {.topic = topic_name, .type = "myelin::Domain"};
   struct ddsi_sertype *type;
   const dds_entity_t topic = create_topic(participant, &settings, &type);
   if (topic < 0)

@@ -24,6 +24,12 @@ typedef void (*myelin_dds_released)(void *context, size_t bytes);
  * a failure. Call it before everything else, in one thread at a time. */
 const char *myelin_dds_load(const char *library);
 
+/* The file of the loaded library, without links. */
+const char *myelin_dds_file(void);
+
+/* Calls `heard` with each line that CycloneDDS would write to stderr, in any of its threads. */
+void myelin_dds_log(void (*heard)(const char *text));
+
 /* blob.c: a type whose samples are messages: the encapsulation header and the bytes after it. */
 
 /* Called when CycloneDDS has been found. */
@@ -131,9 +137,17 @@ typedef void (*myelin_dds_visit)(void *context, const struct myelin_dds_endpoint
 
 /* Returns 0 if other code has opened the domain in this process. */
 int32_t myelin_dds_domain(uint32_t domain, const char *configuration);
-int32_t myelin_dds_participant(uint32_t domain, const void *user_data, size_t user_data_bytes);
-/* Descriptors, owned by the caller, of the sockets for which only one thread of the domain waits. */
-int32_t myelin_dds_sockets(int32_t participant, int32_t *sockets, int32_t sockets_max);
+/* A property of a participant, which stays on this side. */
+struct myelin_dds_property {
+  const char *name;
+  const char *value;
+};
+
+int32_t myelin_dds_participant(uint32_t domain, const void *user_data, size_t user_data_bytes,
+                               const struct myelin_dds_property *properties, size_t properties_count);
+/* Descriptors, owned by the caller, of the sockets for which only one thread of the domain waits.
+ * `topic` is any topic that the participant may have. */
+int32_t myelin_dds_sockets(int32_t participant, const char *topic, int32_t *sockets, int32_t sockets_max);
 /* `type` is set to the type of the writer's samples, which lives as long as the writer, and `instance` to their
  * instance, which must be dropped before the writer is deleted. */
 int32_t myelin_dds_writer(int32_t participant, const struct myelin_dds_settings *settings,

@@ -4,6 +4,8 @@ use std::fmt::Write;
 use std::net::IpAddr;
 use std::time::Duration;
 
+use crate::security::Security;
+
 /// The settings that a node chooses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
@@ -17,12 +19,15 @@ pub struct Config {
     pub lease: Duration,
     /// The process's user data in DDS.
     pub user_data: String,
+    /// Who the process is, if it talks to those alone whom the same authority knows.
+    pub security: Option<Security>,
 }
 
 impl Default for Config {
     fn default() -> Self {
         let (interface, peers, user_data) = (None, Vec::new(), String::new());
-        Config { interface, peers, multicast: false, lease: LEASE, user_data }
+        let (multicast, security) = (false, None);
+        Config { interface, peers, multicast, lease: LEASE, user_data, security }
     }
 }
 
@@ -37,15 +42,20 @@ impl Config {
     pub(crate) fn xml_on(&self, address: Option<IpAddr>, domain: u32, buffer_bytes: u64) -> String {
         let (general, discovery) = (self.general(address), self.discovery(domain));
         let threads = threads();
+        // Encryption and signatures come on top.
+        let (message, fragment) = match self.security {
+            Some(_) => (65_000, 64_000),
+            None => (65_500, 65_000),
+        };
         format!(
             r#"<CycloneDDS xmlns="https://cdds.io/config">
   <Domain Id="any">
     <General>{general}
       <!-- The largest datagrams, also for samples that are sent again: the kernel counts its
            overhead for each datagram against the receive buffer, and each costs system calls. -->
-      <MaxMessageSize>65500B</MaxMessageSize>
-      <FragmentSize>65000B</FragmentSize>
-      <MaxRexmitMessageSize>65500B</MaxRexmitMessageSize>
+      <MaxMessageSize>{message}B</MaxMessageSize>
+      <FragmentSize>{fragment}B</FragmentSize>
+      <MaxRexmitMessageSize>{message}B</MaxRexmitMessageSize>
     </General>
     <Discovery>{discovery}
     </Discovery>

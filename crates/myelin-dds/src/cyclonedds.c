@@ -1,6 +1,7 @@
 /* Finds CycloneDDS when a program uses the network. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,20 +26,23 @@ static const struct {
 #define TEXT(number) TEXT_OF(number)
 #define SERIES TEXT(DDS_VERSION_MAJOR) "." TEXT(DDS_VERSION_MINOR)
 
+/* The loaded library. */
+static char file[PATH_MAX];
+
 /* NULL if the library that contains this function has the structures that this was compiled for. CycloneDDS has
  * no function that returns its version; the name of its file contains it. */
 static const char *refused(void *function)
 {
-  static char reason[512];
+  static char reason[PATH_MAX + 128];
   Dl_info info;
-  char *file = dladdr(function, &info) != 0 ? realpath(info.dli_fname, NULL) : NULL;
-  const char *suffix = file != NULL ? strstr(file, ".so.") : NULL;
+  if (dladdr(function, &info) == 0 || realpath(info.dli_fname, file) == NULL)
+    file[0] = '\0';
+  const char *suffix = strstr(file, ".so.");
   const char *version = suffix != NULL ? suffix + strlen(".so.") : SERIES ".";
   const int fits = strncmp(version, SERIES ".", strlen(SERIES ".")) == 0;
   if (!fits)
     snprintf(reason, sizeof reason, "%s is version %s, and this program was built for CycloneDDS %s", file, version,
              SERIES);
-  free(file);
   return fits ? NULL : reason;
 }
 
@@ -60,4 +64,23 @@ const char *myelin_dds_load(const char *library)
   if (reason == NULL)
     myelin_dds_types_found();
   return reason;
+}
+
+const char *myelin_dds_file(void)
+{
+  return file;
+}
+
+static void on_log(void *heard, const dds_log_data_t *data)
+{
+  void (*call)(const char *);
+  memcpy(&call, &heard, sizeof call);
+  call(data->message);
+}
+
+void myelin_dds_log(void (*heard)(const char *text))
+{
+  void *argument;
+  memcpy(&argument, &heard, sizeof argument);
+  ddsc.dds_set_log_sink(on_log, argument);
 }

@@ -65,11 +65,13 @@
   NAME(dds_qset_history)                   \
   NAME(dds_qset_ignorelocal)               \
   NAME(dds_qset_partition)                 \
+  NAME(dds_qset_prop)                      \
   NAME(dds_qset_reliability)               \
   NAME(dds_qset_resource_limits)           \
   NAME(dds_qset_userdata)                  \
   NAME(dds_read_mask)                      \
   NAME(dds_return_loan)                    \
+  NAME(dds_set_log_sink)                   \
   NAME(dds_strretcode)                     \
   NAME(dds_wait_for_acks)                  \
   NAME(dds_writecdr)                       \

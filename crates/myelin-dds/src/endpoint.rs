@@ -94,7 +94,8 @@ impl Writer {
                 }
             })
         });
-        let entity = entity.map_err(|error| named(error, &settings.topic))?;
+        let entity =
+            entity.map_err(|error| named(error, &settings.topic, participant, "publish"))?;
         // With a user's configuration another thread may send.
         let in_place = !settings.reliable && !has_own_configuration();
         let guid = Guid::default();
@@ -223,7 +224,8 @@ impl Reader {
                 unsafe { ffi::myelin_dds_reader(participant.entity, settings, listener) }
             })
         });
-        let entity = entity.map_err(|error| named(error, &settings.topic))?;
+        let entity =
+            entity.map_err(|error| named(error, &settings.topic, participant, "subscribe to"))?;
         Ok(Reader { entity })
     }
 
@@ -308,9 +310,12 @@ fn with_settings(settings: &Settings, create: impl FnOnce(&ffi::Settings) -> i32
     })
 }
 
-/// If CycloneDDS refuses an endpoint, the only possible fault is the topic's name.
-fn named(error: Error, topic: &str) -> Error {
-    check_topic_name(topic).err().unwrap_or(error)
+/// If CycloneDDS refuses an endpoint, the fault is the topic's name, or the enclave has no right to it.
+fn named(error: Error, topic: &str, participant: &Participant, does: &'static str) -> Error {
+    match (&error, &participant.security) {
+        (Error::Other { denied: true, .. }, Some(security)) => security.denied(topic, does),
+        _ => check_topic_name(topic).err().unwrap_or(error),
+    }
 }
 
 /// Checks whether DDS allows this as a topic's name.

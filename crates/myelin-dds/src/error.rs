@@ -1,6 +1,7 @@
 //! Errors of the DDS route.
 
 use std::ffi::CStr;
+use std::path::PathBuf;
 
 use crate::ffi;
 
@@ -17,7 +18,7 @@ pub enum Error {
     /// Another node of this process has opened the domain with other settings.
     #[error(
         "another node of this process has opened domain {0} to the network with another interface, \
-         other peers or another lease; give both the same"
+         other peers, another lease or another enclave; give both the same"
     )]
     Otherwise(u32),
     /// CycloneDDS has not finished closing an earlier participant.
@@ -26,6 +27,47 @@ pub enum Error {
          interface, which does not exist any more; restart the program"
     )]
     Stuck(u32),
+    /// A secured domain is open already.
+    #[error(
+        "other code of this process has a participant in DDS domain {0}, or one that is being closed; \
+         a node with an enclave needs the domain for itself"
+    )]
+    Occupied(u32),
+    /// A keystore that is missing or broken.
+    #[error(
+        "{}: {problem}; nothing is sent without it. Make the enclave (`myelin keystore add`, \
+         `ros2 security create_enclave`), or find the fault (`myelin keystore check`)", file.display()
+    )]
+    Security {
+        /// The file, or the enclave's folder.
+        file: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// CycloneDDS without its plug-ins.
+    #[error(
+        "CycloneDDS's plug-in {library} is not beside {}; install a CycloneDDS that was built with \
+         security", beside.display()
+    )]
+    NoPlugIn {
+        /// The plug-in's file name.
+        library: &'static str,
+        /// CycloneDDS's own library.
+        beside: PathBuf,
+    },
+    /// The enclave has no right to it.
+    #[error(
+        "{} does not allow to {does} DDS topic {topic}; allow it: `myelin keystore add`, or \
+         `ros2 security create_permission`", file.display()
+    )]
+    Denied {
+        /// Its name in DDS.
+        topic: String,
+        /// `publish` or `subscribe to`.
+        does: &'static str,
+        /// The enclave's permissions.
+        file: PathBuf,
+    },
     /// A name that DDS does not allow.
     #[error(
         "{0:?} is not a DDS name: use letters, digits, `_` and `/`, without a digit in front; set \
@@ -44,6 +86,8 @@ pub enum Error {
         text: String,
         /// Whether it is a time limit.
         timeout: bool,
+        /// Whether security does not allow it.
+        denied: bool,
     },
 }
 
@@ -52,8 +96,8 @@ impl Error {
     pub(crate) fn of(doing: &'static str, code: i32) -> Error {
         // SAFETY: it returns a string without end of life for any code; codes are negative.
         let text = unsafe { CStr::from_ptr(ffi::myelin_dds_text(code)) };
-        let timeout = code == TIMEOUT;
-        Error::Other { doing, text: text.to_string_lossy().into_owned(), timeout }
+        let (timeout, denied) = (code == TIMEOUT, code == NOT_ALLOWED_BY_SECURITY);
+        Error::Other { doing, text: text.to_string_lossy().into_owned(), timeout, denied }
     }
 }
 
@@ -64,3 +108,5 @@ pub(crate) fn check(doing: &'static str, code: i32) -> Result<i32, Error> {
 
 /// `DDS_RETCODE_TIMEOUT`.
 const TIMEOUT: i32 = -10;
+/// `DDS_RETCODE_NOT_ALLOWED_BY_SECURITY`.
+const NOT_ALLOWED_BY_SECURITY: i32 = -13;

@@ -73,6 +73,13 @@ pub struct Endpoint {
     pub lease_ns: i64,
 }
 
+#[repr(C)]
+pub struct Property {
+    pub name: *const c_char,
+    pub value: *const c_char,
+}
+
+pub type Heard = unsafe extern "C" fn(*const c_char);
 pub type Released = unsafe extern "C" fn(*mut c_void, usize);
 pub type Visit = unsafe extern "C" fn(*mut c_void, *const Endpoint);
 
@@ -94,13 +101,22 @@ macro_rules! functions {
 
 functions! {
     fn myelin_dds_load(library: *const c_char) -> *const c_char;
+    fn myelin_dds_file() -> *const c_char;
+    fn myelin_dds_log(heard: Heard);
     fn myelin_dds_domain(domain: u32, configuration: *const c_char) -> i32;
     fn myelin_dds_participant(
         domain: u32,
         user_data: *const c_void,
         user_data_bytes: usize,
+        properties: *const Property,
+        properties_count: usize,
     ) -> i32;
-    fn myelin_dds_sockets(participant: i32, sockets: *mut i32, sockets_max: i32) -> i32;
+    fn myelin_dds_sockets(
+        participant: i32,
+        topic: *const c_char,
+        sockets: *mut i32,
+        sockets_max: i32,
+    ) -> i32;
     fn myelin_dds_writer(
         participant: i32,
         settings: *const Settings,

@@ -24,6 +24,7 @@
 //! message.rs     what has come
 //! entity.rs      what these have in common
 //! config.rs      CycloneDDS's configuration
+//! security.rs    what DDS Security needs: files, plug-ins
 //! names.rs       names of Myelin's topics in DDS
 //! ```
 
@@ -39,6 +40,7 @@ mod message;
 mod names;
 mod package;
 mod participant;
+mod security;
 
 pub use config::{Config, LEASE, socket_buffer_bytes};
 pub use endpoint::{Discovery, History, Reader, Release, Settings, Writer, check_topic_name};
@@ -48,3 +50,4 @@ pub use library::load;
 pub use message::Message;
 pub use names::{TOPIC_PREFIX, private_topic};
 pub use participant::{Binding, DOMAIN_MAX, Domain, Participant, has_own_configuration};
+pub use security::{Security, warn_by};

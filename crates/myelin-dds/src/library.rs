@@ -1,7 +1,8 @@
 //! Finds the CycloneDDS library.
 
 use std::ffi::{CStr, CString, OsString};
-use std::os::unix::ffi::OsStringExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use crate::error::Error;
@@ -46,6 +47,24 @@ fn find(named: Option<OsString>) -> Result<(), String> {
     // SAFETY: the loader's text, valid until this thread calls the loader again.
     let said = unsafe { CStr::from_ptr(said) }.to_string_lossy();
     Err(format!("{said}; {remedy}"))
+}
+
+/// The file of the loaded library, without links.
+pub(crate) fn file() -> PathBuf {
+    // SAFETY: the library is loaded, and the text stays.
+    let file = unsafe { CStr::from_ptr(ffi::myelin_dds_file()) };
+    Path::new(std::ffi::OsStr::from_bytes(file.to_bytes())).to_owned()
+}
+
+/// One of the plug-ins: beside the library, or in a folder there of its name, where Debian has them.
+pub(crate) fn plug_in(library: &'static str) -> Result<PathBuf, Error> {
+    let beside = file();
+    let folder = beside.parent().unwrap_or(Path::new("/"));
+    let folders = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let is_its = |entry: &std::fs::DirEntry| entry.file_name().as_bytes().starts_with(b"libddsc");
+    let folders = folders.filter(is_its).map(|entry| entry.path());
+    let mut places = std::iter::once(folder.to_owned()).chain(folders).map(|it| it.join(library));
+    places.find(|file| file.is_file()).ok_or(Error::NoPlugIn { library, beside })
 }
 
 const VARIABLE: &str = "MYELIN_CYCLONEDDS";

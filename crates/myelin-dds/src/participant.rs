@@ -1,16 +1,17 @@
 //! A process's part in a DDS domain: one for all nodes of the process.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::CString;
+use std::ffi::{CStr, CString};
 use std::net::{IpAddr, UdpSocket};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use crate::config::{Config, buffer_bytes_max};
 use crate::error::{Error, check};
+use crate::security::{self, Security};
 use crate::{ffi, library};
 
 /// A DDS domain that nodes of this process take part in, all with the same settings. Its
@@ -44,6 +45,9 @@ pub struct Participant {
     domain: u32,
     binding: Option<Binding>,
     process: u32,
+    pub(crate) security: Option<Security>,
+    /// When the list of revoked certificates was written that it has read.
+    revoked_at: Option<SystemTime>,
     /// Sockets of CycloneDDS's threads that wait for one socket each.
     sockets: Vec<OwnedFd>,
 }
@@ -100,7 +104,8 @@ impl Domain {
     /// [`Error::Stuck`]; [`Error::Other`] if CycloneDDS fails: its own message is on stderr.
     pub fn open(&self, binding: Option<Binding>) -> Result<Arc<Participant>, Error> {
         let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = newest.upgrade().filter(|known| known.binding == binding) {
+        let is_fit = |it: &Arc<Participant>| it.binding == binding && !it.is_outdated();
+        if let Some(known) = newest.upgrade().filter(is_fit) {
             return Ok(known);
         }
         let new = Arc::new(Participant::create(self, binding)?);
@@ -122,17 +127,33 @@ impl Participant {
             true => (0, domain.number),
             false => open_domain(domain, binding)?,
         };
-        let user_data = domain.config.user_data.as_bytes();
-        // SAFETY: the bytes live for the call.
-        let entity = unsafe {
-            ffi::myelin_dds_participant(number, user_data.as_ptr().cast(), user_data.len())
-        };
-        let entity =
-            check("creating the participant (CycloneDDS wrote the reason to stderr)", entity)
-                .inspect_err(|_| delete(root))?;
+        // Before it is read: a list that comes meanwhile is newer.
+        let revoked_at = domain.config.security.as_ref().and_then(Security::revoked_at);
+        let entity = create(number, &domain.config).inspect_err(|_| delete(root))?;
         let root = if root > 0 { root } else { entity };
-        let (process, sockets) = (std::process::id(), sockets(entity));
-        Ok(Participant { entity, root, domain: number, binding, process, sockets })
+        let security = domain.config.security.clone();
+        let (process, sockets) = (std::process::id(), sockets(entity, security.is_some()));
+        Ok(Participant {
+            entity,
+            root,
+            domain: number,
+            binding,
+            process,
+            security,
+            revoked_at,
+            sockets,
+        })
+    }
+
+    /// Whether there is another list of revoked certificates than the one that it has read: CycloneDDS
+    /// reads it once.
+    pub fn is_outdated(&self) -> bool {
+        self.security.as_ref().is_some_and(|it| it.revoked_at() != self.revoked_at)
+    }
+
+    /// Whether it has an enclave.
+    pub fn is_secured(&self) -> bool {
+        self.security.is_some()
     }
 
     /// Waits until it is closed.
@@ -174,30 +195,66 @@ impl Drop for Participant {
     }
 }
 
+fn create(number: u32, config: &Config) -> Result<i32, Error> {
+    let user_data = config.user_data.as_bytes();
+    let properties = config.security.as_ref().map(Security::properties).transpose()?;
+    let properties: Vec<_> = properties
+        .iter()
+        .flatten()
+        .map(|(name, value)| ffi::Property { name: name.as_ptr(), value: value.as_ptr() })
+        .collect();
+    let create = || {
+        let (bytes, count) = (user_data.len(), properties.len());
+        // SAFETY: the bytes and the texts live for the call.
+        unsafe {
+            let (user_data, properties) = (user_data.as_ptr().cast(), properties.as_ptr());
+            ffi::myelin_dds_participant(number, user_data, bytes, properties, count)
+        }
+    };
+    match &config.security {
+        None => check("creating the participant (CycloneDDS wrote the reason to stderr)", create()),
+        Some(security) => match security::listen(create) {
+            (entity, reasons) if entity < 0 => Err(security.refused(&reasons)),
+            (entity, _) => Ok(entity),
+        },
+    }
+}
+
 /// Opens a domain of CycloneDDS under an unused number, so that we can configure it and need not
-/// wait until an earlier one is closed. Returns it and its number.
+/// wait until an earlier one is closed. Returns it and its number. Permissions and governance are for
+/// domains by number, so one with security has its own.
 fn open_domain(domain: &Domain, binding: Option<Binding>) -> Result<(i32, u32), Error> {
     let address = binding.map(|binding| binding.address);
     let xml = domain.config.xml_on(address, domain.number, buffer_bytes_max());
     let xml = CString::new(xml)
         .map_err(|_| Error::of("reading the interface and the peers", BAD_PARAMETER))?;
+    let is_secured = domain.config.security.is_some();
     loop {
-        let number = NUMBER_NEXT.fetch_add(1, Ordering::Relaxed);
+        let number = match is_secured {
+            true => domain.number,
+            false => NUMBER_NEXT.fetch_add(1, Ordering::Relaxed),
+        };
         // SAFETY: a string that lives for the call.
         let root = unsafe { ffi::myelin_dds_domain(number, xml.as_ptr()) };
         let root = check("opening the domain (CycloneDDS wrote the reason to stderr)", root)?;
         if root > 0 {
             return Ok((root, number));
         }
+        if is_secured {
+            return Err(Error::Occupied(number));
+        }
     }
 }
 
 /// The sockets for which only one thread of CycloneDDS waits: descriptors of our own.
-fn sockets(participant: i32) -> Vec<OwnedFd> {
+fn sockets(participant: i32, is_secured: bool) -> Vec<OwnedFd> {
+    let topic: &CStr = if is_secured { c"rt/_myelin/domain" } else { c"myelin_domain" };
     let mut numbers = [-1; SOCKETS_MAX];
     // SAFETY: there is room for so many numbers.
-    let count =
-        unsafe { ffi::myelin_dds_sockets(participant, numbers.as_mut_ptr(), SOCKETS_MAX as i32) };
+    let count = unsafe {
+        let (topic, numbers) = (topic.as_ptr(), numbers.as_mut_ptr());
+        ffi::myelin_dds_sockets(participant, topic, numbers, SOCKETS_MAX as i32)
+    };
     let numbers = numbers.into_iter().take(usize::try_from(count).unwrap_or(0));
     // SAFETY: descriptors that were made for us.
     numbers.map(|number| unsafe { OwnedFd::from_raw_fd(number) }).collect()

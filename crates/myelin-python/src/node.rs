@@ -60,7 +60,7 @@ impl Node {
     #[pyo3(signature = (
         name, *, domain=None, group=None, runtime_dir=None, latency_guard=false, network=None, interface=None,
         peers=None, lease=None, thread_name=None, thread_cpus=None, thread_fifo=None, namespace=None,
-        attributes=None, match_limit=None
+        attributes=None, match_limit=None, keystore=None, enclave=None
     ))]
     #[expect(clippy::too_many_arguments, reason = "named in Python")]
     fn new(
@@ -80,6 +80,8 @@ impl Node {
         namespace: Option<&str>,
         attributes: Option<BTreeMap<String, Vec<u8>>>,
         match_limit: Option<f64>,
+        keystore: Option<PathBuf>,
+        enclave: Option<&str>,
     ) -> PyResult<Node> {
         let threads = Threads {
             name: thread_name.unwrap_or_default(),
@@ -119,6 +121,12 @@ impl Node {
         }
         if let Some(limit) = match_limit {
             builder = builder.match_limit(seconds(limit)?);
+        }
+        if let Some(keystore) = keystore {
+            builder = builder.keystore(keystore);
+        }
+        if let Some(enclave) = enclave {
+            builder = builder.enclave(enclave);
         }
         let node = call(py, || builder.open())?;
         let inner = GilCell::new(Some(Released::new(node)));

@@ -492,6 +492,29 @@ impl NodeBuilder {
         self
     }
 
+    /// The keystore, a folder in the layout of SROS 2 (`myelin keystore create`,
+    /// `ros2 security create_keystore`), that the [`enclave`](NodeBuilder::enclave) is in. The default
+    /// is `MYELIN_KEYSTORE`.
+    pub fn keystore(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.network.keystore = Some(folder.into());
+        self
+    }
+
+    /// Who this process is for other hosts: the name of an enclave of the keystore, such as
+    /// `/robot/camera`. It then talks to processes of the same keystore alone; all of it is
+    /// authenticated and encrypted, and what it publishes and subscribes to is limited to its rights
+    /// (`docs/explanation/security.md`). The default is `MYELIN_ENCLAVE`, or else none: nothing is
+    /// protected. All nodes of a process in one domain have the same enclave. On this host nothing
+    /// changes.
+    ///
+    /// [`open`](NodeBuilder::open) opens the network at once, and returns [`Error::Network`] with the
+    /// file and the remedy if the enclave is missing, broken, out of date or revoked. A publisher or
+    /// subscriber without the right is [`Error::Network`], too.
+    pub fn enclave(mut self, name: &str) -> Self {
+        self.network.enclave = Some(name.to_string());
+        self
+    }
+
     /// A namespace that others see in the [graph](Node::graph), such as `/robot1`: for people and
     /// tools, it changes no name of a topic. By default it is empty.
     pub fn namespace(mut self, namespace: &str) -> Self {

@@ -392,6 +392,8 @@ class Node(_Managed):
         namespace: str | None = None,
         attributes: Mapping[str, bytes] | None = None,
         match_limit: float | None = None,
+        keystore: str | os.PathLike[str] | None = None,
+        enclave: str | None = None,
     ) -> None: ...
     @property
     def name(self) -> str: ...

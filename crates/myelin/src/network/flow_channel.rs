@@ -65,7 +65,7 @@ impl FlowChannel {
         user_data: Vec<u8>,
     ) -> Result<FlowChannel, Error> {
         let mut settings = Settings {
-            topic: FLOW_TOPIC.to_owned(),
+            topic: FLOW_TOPIC[usize::from(participant.is_secured())].to_owned(),
             type_name: "myelin::Flow2".to_owned(),
             partitions: Vec::new(),
             user_data: Vec::new(),
@@ -210,8 +210,9 @@ const RECEIVED_MAX: usize = 16_384;
 const KEPT_MAX: usize = 16_384;
 /// After so many kept messages the peers are asked for acknowledgements.
 const REQUEST_EACH: usize = 1_024;
-/// Not a valid name of a user's topic.
-pub(super) const FLOW_TOPIC: &str = "myelin_flow";
+/// Not a valid name of a user's topic. With security it is the second: what ROS 2's tool allows to an
+/// enclave by default begins with `rt/`.
+pub(super) const FLOW_TOPIC: [&str; 2] = ["myelin_flow", "rt/_myelin/flow"];
 
 #[cfg(test)]
 mod tests {

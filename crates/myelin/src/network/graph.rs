@@ -64,14 +64,16 @@ impl Found {
     }
 
     fn add(&mut self, is_writer: bool, endpoint: Endpoint, host: Host) {
-        if endpoint.topic == FLOW_TOPIC {
+        if FLOW_TOPIC.contains(&endpoint.topic.as_str()) {
             let node = is_writer.then(|| NodeUserData::read(&endpoint)).flatten();
             if let Some(NodeUserData { info, .. }) = node.filter(|node| node.host != host) {
                 self.nodes.insert(info.node, info);
             }
             return;
         }
-        if endpoint.topic == SCHEMA_TOPIC || endpoint.type_name.starts_with(BUILTIN) {
+        if SCHEMA_TOPIC.contains(&endpoint.topic.as_str())
+            || endpoint.type_name.starts_with(BUILTIN)
+        {
             return;
         }
         let info = match Discovered::read(&endpoint, is_writer, host) {

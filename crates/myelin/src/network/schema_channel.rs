@@ -55,7 +55,7 @@ impl SchemaChannel {
         let sent = match &mut *writer {
             Some(sent) => sent,
             none => {
-                let made = Writer::create(participant, &settings(), Box::new(Nothing));
+                let made = Writer::create(participant, &settings(participant), Box::new(Nothing));
                 let writer = made.map_err(network_error)?;
                 none.insert(Sent { writer, hashes: BTreeSet::new(), bytes: 0 })
             }
@@ -83,7 +83,7 @@ impl SchemaChannel {
         let mut reader = lock(&self.reader);
         if reader.is_none() {
             let listener = Box::new(SchemaListener(schemas.clone()));
-            let made = Reader::create(participant, &settings(), listener);
+            let made = Reader::create(participant, &settings(participant), listener);
             *reader = Some(made.map_err(network_error)?);
         }
         Ok(())
@@ -145,9 +145,9 @@ impl Release for Nothing {
     fn released(&self, _bytes: usize) {}
 }
 
-fn settings() -> Settings {
+fn settings(participant: &Participant) -> Settings {
     Settings {
-        topic: SCHEMA_TOPIC.to_owned(),
+        topic: SCHEMA_TOPIC[usize::from(participant.is_secured())].to_owned(),
         type_name: "myelin::Schema1".to_owned(),
         partitions: Vec::new(),
         user_data: Vec::new(),
@@ -176,7 +176,7 @@ fn decode(bytes: &[u8]) -> Option<(u64, Schema)> {
 }
 
 /// Not a valid name of a user's topic.
-pub(super) const SCHEMA_TOPIC: &str = "myelin_schemas";
+pub(super) const SCHEMA_TOPIC: [&str; 2] = ["myelin_schemas", "rt/_myelin/schemas"];
 /// How many schemas a node sends.
 const SCHEMAS_MAX: usize = 1_024;
 /// How many schemas of other hosts a node keeps, and how many bytes of them.

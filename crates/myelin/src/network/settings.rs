@@ -1,10 +1,12 @@
 //! The user's settings of the network, completed from the environment.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 use std::time::Duration;
 
-use myelin_dds::{Config, LEASE};
+use myelin_dds::{Config, LEASE, Security};
 
+use super::network_error;
 use crate::Error;
 
 /// The builder's settings; the environment fills in the rest.
@@ -16,6 +18,8 @@ pub(crate) struct Settings {
     pub(crate) lease: Option<Duration>,
     pub(crate) multicast: bool,
     pub(crate) user_data: String,
+    pub(crate) keystore: Option<PathBuf>,
+    pub(crate) enclave: Option<String>,
 }
 
 impl Settings {
@@ -56,8 +60,17 @@ impl Settings {
                 remedy: "set it to 100 ms to 1 h",
             });
         }
+        let keystore = match self.keystore {
+            Some(keystore) => Some(keystore),
+            None => variable(KEYSTORE).filter(|value| !value.is_empty()).map(PathBuf::from),
+        };
+        let enclave = match self.enclave {
+            Some(enclave) => Some(enclave),
+            None => text(ENCLAVE)?,
+        };
+        let security = security(keystore, enclave)?;
         let Settings { multicast, user_data, .. } = self;
-        Ok(Some(Config { interface, peers, multicast, lease, user_data }))
+        Ok(Some(Config { interface, peers, multicast, lease, user_data, security }))
     }
 }
 
@@ -85,6 +98,36 @@ fn switch(value: Option<&str>) -> Result<bool, Error> {
     }
 }
 
+/// The enclave of a keystore. One without the other is a mistake, and nothing goes out unprotected
+/// by a mistake.
+fn security(keystore: Option<PathBuf>, enclave: Option<String>) -> Result<Option<Security>, Error> {
+    let setting =
+        |field, value: String, remedy| Err(Error::Setting { topic: None, field, value, remedy });
+    match (keystore, enclave) {
+        (None, None) => Ok(None),
+        (Some(keystore), None) => setting(
+            KEYSTORE,
+            format!("{keystore:?}"),
+            "name the enclave of this program, too: MYELIN_ENCLAVE, or the node's option `enclave`",
+        ),
+        (None, Some(enclave)) => setting(
+            ENCLAVE,
+            format!("{enclave:?}"),
+            "name the keystore, too: MYELIN_KEYSTORE, or the node's option `keystore`",
+        ),
+        (Some(keystore), Some(enclave)) => {
+            let parts = enclave.strip_prefix('/').filter(|parts| !parts.is_empty());
+            let is_name = |parts: &&str| parts.split('/').all(|it| !["", ".", ".."].contains(&it));
+            let Some(parts) = parts.filter(is_name) else {
+                let remedy = "use a name such as /robot/camera (`myelin keystore list`)";
+                return setting("enclave", format!("{enclave:?}"), remedy);
+            };
+            let folder = keystore.join("enclaves").join(parts);
+            Security::open(&folder).map(Some).map_err(network_error)
+        }
+    }
+}
+
 fn lease_from(value: &str) -> Result<Duration, Error> {
     value.parse().map(Duration::from_millis).map_err(|_| Error::Setting {
         topic: None,
@@ -103,6 +146,8 @@ const NETWORK: &str = "MYELIN_NETWORK";
 const INTERFACE: &str = "MYELIN_INTERFACE";
 const PEERS: &str = "MYELIN_PEERS";
 const LEASE_MS: &str = "MYELIN_LEASE_MS";
+const KEYSTORE: &str = "MYELIN_KEYSTORE";
+const ENCLAVE: &str = "MYELIN_ENCLAVE";
 /// Shorter leases would report every hiccup.
 const LEASES: std::ops::RangeInclusive<Duration> =
     Duration::from_millis(100)..=Duration::from_secs(3_600);

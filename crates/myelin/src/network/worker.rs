@@ -55,7 +55,23 @@ impl Network {
             });
         }
         let host = Host::of(node.runtime_dir())?;
-        Ok(Arc::new(Network { config, domain, host, node: node.clone(), worker: Mutex::default() }))
+        let (node, is_secured) = (node.clone(), config.security.is_some());
+        let network = Network { config, domain, host, node, worker: Mutex::default() };
+        if is_secured {
+            network.check_enclave()?;
+        }
+        Ok(Arc::new(network))
+    }
+
+    /// Opens the network at once: only CycloneDDS's plug-ins check an enclave's signatures and dates.
+    fn check_enclave(&self) -> Result<(), Error> {
+        myelin_dds::warn_by(|text| myelin_shm::warn("", "the network", text));
+        use myelin_dds::Error::{NoPlugIn, Security};
+        match lock(&self.worker()?.link).refusal.take() {
+            Some(error @ (Security { .. } | NoPlugIn { .. })) => Err(network_error(error)),
+            // It tries again.
+            _ => Ok(()),
+        }
     }
 
     pub(crate) fn writer(
@@ -168,6 +184,8 @@ struct Link {
     binding: Option<Binding>,
     /// When to try a failed attempt again, and the delay before it.
     again: Option<(Instant, Duration)>,
+    /// Why CycloneDDS does not accept the enclave.
+    refusal: Option<myelin_dds::Error>,
 }
 
 impl NetworkWorker {
@@ -295,19 +313,28 @@ impl WorkerState {
         let mut again: Option<Instant> = None;
         let mut retry_declined_at: Option<Instant> = None;
         let mut repeat_at: Option<Instant> = None;
+        let is_secured = self.domain.config().security.is_some();
+        let mut check_at = is_secured.then(|| Instant::now() + CHECK_REVOKED);
         loop {
             retry_full_in = match full.is_empty() {
                 true => RETRY_FULL_MIN,
                 false => (2 * retry_full_in).min(RETRY_FULL_MAX),
             };
             let limit = (!full.is_empty()).then_some(retry_full_in);
-            let due = again.into_iter().chain(retry_declined_at).chain(repeat_at).min();
+            let due = again.into_iter().chain(retry_declined_at).chain(repeat_at);
+            let due = due.chain(check_at).min();
             let due_in = due.map(|at| at.saturating_duration_since(Instant::now()));
             let limit = limit.into_iter().chain(due_in).min();
             let Some(tasks) = self.queue.take(limit) else { return };
             let mut link = lock(&self.link);
             let have_changed = tasks.iter().any(|task| matches!(task, Task::Interfaces));
-            if have_changed || again.is_some_and(|at| at <= Instant::now()) {
+            let is_check = check_at.is_some_and(|at| at <= Instant::now());
+            if is_check {
+                check_at = Some(Instant::now() + CHECK_REVOKED);
+            }
+            let session = link.session.as_ref();
+            let is_outdated = is_check && session.is_some_and(|it| it.participant.is_outdated());
+            if have_changed || is_outdated || again.is_some_and(|at| at <= Instant::now()) {
                 self.update_binding(&mut link);
             }
             again = link.again.map(|(at, _)| at);
@@ -387,19 +414,25 @@ impl WorkerState {
             None => (None, None),
         };
         let binding = interface.as_ref().and_then(Interface::binding);
-        if link.session.is_none() || link.binding != binding {
+        let is_fit = |it: &Session| link.binding == binding && !it.participant.is_outdated();
+        if !link.session.as_ref().is_some_and(is_fit) {
             self.close(link);
-            let participant = self.domain.open(binding).map_err(network_error);
+            let participant = self.domain.open(binding).map_err(|error| {
+                let reason = error.to_string();
+                link.refusal = Some(error);
+                reason
+            });
             let session = participant.and_then(|participant| {
-                Session::open(participant, self.host, &self.node, &self.queue)
+                let session = Session::open(participant, self.host, &self.node, &self.queue);
+                session.map_err(|error| error.to_string())
             });
             match session {
                 Ok(session) => self.bind(link, session, binding),
-                Err(error) => {
+                Err(reason) => {
                     let waited = link.again.map_or(TRY_AGAIN, |(_, waited)| 2 * waited);
                     let waited = waited.min(TRY_AGAIN_MAX);
                     link.again = Some((Instant::now() + waited, waited));
-                    return NetworkState::Waiting { reason: error.to_string() };
+                    return NetworkState::Waiting { reason };
                 }
             }
         }
@@ -428,7 +461,7 @@ impl WorkerState {
             }
         }
         self.queue.push(Task::Discovery);
-        *link = Link { session: Some(session), binding, again: None };
+        *link = Link { session: Some(session), binding, again: None, refusal: None };
     }
 
     /// Closes the resources: all matches across the network end.
@@ -516,6 +549,8 @@ const RETRY_FULL_MIN: Duration = Duration::from_micros(25);
 const RETRY_FULL_MAX: Duration = Duration::from_millis(1);
 /// The time until a publisher that found no room at a subscriber is asked again.
 const RETRY_DECLINED: Duration = Duration::from_millis(100);
+/// How often a node with an enclave looks for a new list of revoked certificates.
+const CHECK_REVOKED: Duration = Duration::from_secs(2);
 /// How often all valid messages are repeated while a peer does not acknowledge them.
 const REPEAT_MESSAGES: Duration = Duration::from_secs(2);
 /// The delay before the first repetition of a failed attempt of CycloneDDS; it doubles each time.

@@ -10,6 +10,7 @@ mod late;
 mod load;
 mod losses;
 mod matching;
+mod security;
 mod services;
 #[path = "../support/mod.rs"]
 mod support;
@@ -91,6 +92,16 @@ fn the_other_side() {
         "serve_until_told" => services::serve_until_told(),
         "call_a_service" => services::call_a_service(),
         "take_and_count_losses" => losses::take_and_count_losses(),
+        "publish_secret" => security::publish_secret(),
+        "take_secret" => security::take_secret(),
+        "listen_to_the_wire" => security::listen_to_the_wire(),
+        "publish_to_friends" => security::publish_to_friends(),
+        "be_a_friend" => security::be_a_friend(),
+        "be_refused" => security::be_refused(),
+        "lose_a_friend" => security::lose_a_friend(),
+        "stay_until_killed" => security::stay_until_killed(),
+        "have_few_rights" => security::have_few_rights(),
+        "cannot_open" => security::cannot_open(),
         _ => panic!("{role}"),
     }
 }

@@ -102,6 +102,18 @@ impl Host {
         Process::start(command, role)
     }
 
+    /// As [`run`](Self::run), with these variables and standard error.
+    pub fn run_as(
+        &self,
+        role: &str,
+        variables: &[(&str, &OsStr)],
+        stderr: impl Into<Stdio>,
+    ) -> Process {
+        let mut command = self.command(std::env::current_exe().unwrap());
+        command.envs(variables.iter().copied()).stderr(stderr);
+        Process::start(command, role)
+    }
+
     /// A program on it, to be completed with arguments and started. Its working directory is the
     /// root.
     pub fn command(&self, program: impl AsRef<OsStr>) -> Command {

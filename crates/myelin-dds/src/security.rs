@@ -1,0 +1,170 @@
+//! What CycloneDDS needs of DDS Security: an enclave's files, its own plug-ins, and an ear for what it
+//! refuses.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::ffi::{CStr, CString, c_char};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::SystemTime;
+
+use crate::error::Error;
+use crate::{ffi, library};
+
+/// An enclave of a keystore in the layout of SROS 2: a folder with an identity and its rights. A
+/// participant with it talks to participants of the same authority alone, and all that it sends is as
+/// the keystore's governance wants it: encrypted, by default.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Security {
+    folder: PathBuf,
+}
+
+impl Security {
+    /// The enclave in this folder.
+    ///
+    /// # Errors
+    /// [`Error::Security`] with the first file that cannot be read, or is not what it should be.
+    /// CycloneDDS checks signatures and dates when it opens a participant.
+    pub fn open(folder: &Path) -> Result<Security, Error> {
+        let folder = std::path::absolute(folder).map_err(|it| refused(folder, &it))?;
+        for (_, name, mark) in FILES {
+            let file = folder.join(name);
+            let text = std::fs::read(&file).map_err(|error| refused(&file, &error))?;
+            if !text.windows(mark.len()).any(|part| part == mark.as_bytes()) {
+                return Err(refused(&file, &format!("there is no {mark:?} in it")));
+            }
+        }
+        Ok(Security { folder })
+    }
+
+    /// The folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The properties of a participant.
+    pub(crate) fn properties(&self) -> Result<Vec<(CString, CString)>, Error> {
+        let mut properties = Vec::new();
+        for (plug_in, library, function) in PLUG_INS {
+            let key = |what: &str| format!("dds.sec.{plug_in}.library.{what}");
+            properties.push(pair(&key("path"), path(&library::plug_in(library)?)?)?);
+            properties.push(pair(&key("init"), format!("init_{function}").into())?);
+            properties.push(pair(&key("finalize"), format!("finalize_{function}").into())?);
+        }
+        let list = self.folder.join(REVOKED);
+        let list = list.exists().then_some((REVOKED_PROPERTY, REVOKED));
+        let files = FILES.into_iter().map(|(key, file, _)| (key, file)).chain(list);
+        for (key, file) in files {
+            let file = path(&self.folder.join(file))?;
+            properties.push(pair(key, [b"file:", file.as_slice()].concat())?);
+        }
+        Ok(properties)
+    }
+
+    /// When the list of revoked certificates was written, if there is one.
+    pub(crate) fn revoked_at(&self) -> Option<SystemTime> {
+        std::fs::metadata(self.folder.join(REVOKED)).and_then(|it| it.modified()).ok()
+    }
+
+    /// The refusal of an endpoint on `topic`.
+    pub(crate) fn denied(&self, topic: &str, does: &'static str) -> Error {
+        let (topic, file) = (topic.to_owned(), self.folder.join("permissions.p7s"));
+        Error::Denied { topic, does, file }
+    }
+
+    /// What CycloneDDS has refused, with its reasons.
+    pub(crate) fn refused(&self, reasons: &str) -> Error {
+        refused(&self.folder, &reasons)
+    }
+}
+
+fn refused(file: &Path, problem: &dyn std::fmt::Display) -> Error {
+    Error::Security { file: file.to_owned(), problem: problem.to_string() }
+}
+
+fn path(path: &Path) -> Result<Vec<u8>, Error> {
+    Ok(path.as_os_str().as_bytes().to_vec())
+}
+
+fn pair(key: &str, value: Vec<u8>) -> Result<(CString, CString), Error> {
+    let text = |bytes| CString::new(bytes).map_err(|_| refused(Path::new(key), &"a NUL in it"));
+    Ok((text(key.into())?, text(value)?))
+}
+
+/// Passes what CycloneDDS warns of to `warn` from now on, each text once: so what it refuses. Without
+/// it, and while no participant is secured, CycloneDDS writes to stderr by itself.
+pub fn warn_by(warn: fn(&str)) {
+    let _ = WARN.set(warn);
+}
+
+/// Runs `act`, and returns what CycloneDDS has written meanwhile in this thread.
+pub(crate) fn listen<R>(act: impl FnOnce() -> R) -> (R, String) {
+    // SAFETY: CycloneDDS is loaded, and the function lives for ever.
+    unsafe { ffi::myelin_dds_log(heard) };
+    let before = HEARD.replace(Some(String::new()));
+    let result = act();
+    let heard = HEARD.replace(before).unwrap_or_default();
+    (result, heard.trim().replace('\n', "; "))
+}
+
+unsafe extern "C" fn heard(text: *const c_char) {
+    // SAFETY: CycloneDDS's text, which lives for the call.
+    let text = unsafe { CStr::from_ptr(text) }.to_string_lossy();
+    let text = text.trim_end();
+    let is_kept = HEARD.with_borrow_mut(|heard| match heard {
+        Some(heard) => {
+            heard.push_str(text);
+            heard.push('\n');
+            true
+        }
+        None => false,
+    });
+    if !is_kept && is_new(text) {
+        match WARN.get() {
+            Some(warn) => warn(text),
+            None => eprintln!("{text}"),
+        }
+    }
+}
+
+/// Whether a text is not one of the last ones: a stranger who is refused comes again, several times a
+/// second.
+fn is_new(text: &str) -> bool {
+    static LAST: Mutex<VecDeque<String>> = Mutex::new(VecDeque::new());
+    let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+    if last.iter().any(|known| known == text) {
+        return false;
+    }
+    if last.len() == TEXTS_MAX {
+        last.pop_front();
+    }
+    last.push_back(text.to_owned());
+    true
+}
+
+thread_local! {
+    /// What is being listened to.
+    static HEARD: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+static WARN: OnceLock<fn(&str)> = OnceLock::new();
+const TEXTS_MAX: usize = 64;
+
+/// Properties with their files, and what there is in each.
+const FILES: [(&str, &str, &str); 6] = [
+    ("dds.sec.auth.identity_ca", "identity_ca.cert.pem", "BEGIN CERTIFICATE"),
+    ("dds.sec.auth.identity_certificate", "cert.pem", "BEGIN CERTIFICATE"),
+    ("dds.sec.auth.private_key", "key.pem", "PRIVATE KEY"),
+    ("dds.sec.access.permissions_ca", "permissions_ca.cert.pem", "BEGIN CERTIFICATE"),
+    ("dds.sec.access.governance", "governance.p7s", "multipart/signed"),
+    ("dds.sec.access.permissions", "permissions.p7s", "multipart/signed"),
+];
+/// The certificates that the authority has revoked, if there is a list; ROS 2 has it under this name.
+const REVOKED: &str = "crl.pem";
+const REVOKED_PROPERTY: &str = "org.eclipse.cyclonedds.sec.auth.crl";
+/// Plug-ins: their name among the properties, their library, and what their functions are for.
+const PLUG_INS: [(&str, &str, &str); 3] = [
+    ("auth", "libdds_security_auth.so", "authentication"),
+    ("access", "libdds_security_ac.so", "access_control"),
+    ("crypto", "libdds_security_crypto.so", "crypto"),
+];

@@ -1,0 +1,379 @@
+//! Hosts with a keystore: they talk to each other, strangers see nothing, and each refusal has its reason.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Read;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use myelin::{Error, Location, Node, Topic};
+use myelin_keystore::{Keystore, Rights};
+use tempfile::TempDir;
+
+use crate::support::{WATCHDOG, until};
+use crate::two::{Host, Hosts, Process, heard, say};
+use crate::{node, nothing_is_left};
+
+/// A keystore with enclaves, and what processes write to stderr.
+struct Place {
+    folder: TempDir,
+    keystore: Keystore,
+}
+
+impl Place {
+    fn new() -> Place {
+        let folder = tempfile::tempdir().unwrap();
+        let keystore = Keystore::create(&folder.path().join("keystore")).unwrap();
+        Place { folder, keystore }
+    }
+
+    fn keystore(&self) -> PathBuf {
+        self.folder.path().join("keystore")
+    }
+
+    fn add(&self, enclave: &str, publish: &[&str], subscribe: &[&str]) {
+        let [publish, subscribe] =
+            [publish, subscribe].map(|topics| topics.iter().map(|it| it.to_string()).collect());
+        self.keystore.add(enclave, &Rights { publish, subscribe }, 1).unwrap();
+    }
+
+    /// A copy, as another host has one.
+    fn copy(&self, name: &str) -> PathBuf {
+        let copy = self.folder.path().join(name);
+        let mut command = std::process::Command::new("cp");
+        let done = command.arg("-a").arg(self.keystore()).arg(&copy).status().unwrap();
+        assert!(done.success());
+        copy
+    }
+
+    /// Starts a role; its standard error is in a file of the enclave's name.
+    fn run(&self, host: &Host, role: &str, keystore: &Path, enclave: &str) -> Process {
+        let said = File::create(self.said(enclave)).unwrap();
+        let variables = [(KEYSTORE, keystore.as_os_str()), (ENCLAVE, OsStr::new(enclave))];
+        host.run_as(role, &variables, said)
+    }
+
+    fn said(&self, enclave: &str) -> PathBuf {
+        self.folder.path().join(format!("said{}", enclave.replace('/', "-")))
+    }
+
+    /// Waits until one of them has written all of these.
+    fn hears(&self, enclaves: &[&str], words: &[&str]) {
+        until(&format!("{words:?} of {enclaves:?}"), || {
+            let mut said =
+                enclaves.iter().map(|it| std::fs::read_to_string(self.said(it)).unwrap());
+            said.any(|said| words.iter().all(|word| said.contains(word)))
+        });
+    }
+}
+
+impl Drop for Place {
+    /// Shows what the processes of a test that fails have written.
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            for entry in std::fs::read_dir(self.folder.path()).unwrap().flatten() {
+                let said = std::fs::read_to_string(entry.path()).unwrap_or_default();
+                eprintln!("{}:\n{said}", entry.path().display());
+            }
+        }
+    }
+}
+
+#[test]
+fn what_secured_hosts_send_cannot_be_read_on_the_wire() {
+    let Some(hosts) = Hosts::new() else { return };
+    let place = Place::new();
+    // The handshake sends the permissions, with the names in them, in clear.
+    place.add("/camera", &["secret*"], &[]);
+    place.add("/display", &[], &["secret*"]);
+    for (keystore, is_seen) in [(place.keystore(), false), (PathBuf::new(), true)] {
+        let mut wire = hosts.other.run("listen_to_the_wire");
+        wire.hears("ready");
+        let enclave = |name| if is_seen { "" } else { name };
+        let mut publisher = place.run(&hosts.one, "publish_secret", &keystore, enclave("/camera"));
+        let mut taker = place.run(&hosts.other, "take_secret", &keystore, enclave("/display"));
+        taker.hears("taken");
+        publisher.hears("published");
+        wire.say("end");
+        wire.hears(if is_seen { "payload and topic" } else { "packets alone" });
+        publisher.say("end");
+        publisher.ends();
+        taker.ends();
+    }
+    nothing_is_left(&hosts);
+}
+
+pub(crate) fn publish_secret() {
+    let node = node("publisher");
+    let publisher = secret(&node).publisher().unwrap();
+    assert!(publisher.wait_for_match(1, WATCHDOG));
+    for sizes in SIZES {
+        publisher.publish_copy(&SECRET.repeat(sizes)).unwrap();
+    }
+    assert!(publisher.wait_for_acknowledgements(WATCHDOG));
+    say("published");
+    heard("end");
+}
+
+pub(crate) fn take_secret() {
+    let node = node("taker");
+    let mut subscriber = secret(&node).subscriber().unwrap();
+    for size in SIZES {
+        let sample = subscriber.receive(WATCHDOG).unwrap().unwrap();
+        assert!(sample[..] == SECRET.repeat(size)[..]);
+    }
+    say("taken");
+}
+
+/// Looks for the payload, and the topic's name, in all packets of its host.
+pub(crate) fn listen_to_the_wire() {
+    // SAFETY: no preconditions.
+    let socket = unsafe {
+        let protocol = i32::from((libc::ETH_P_ALL as u16).to_be());
+        libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, protocol)
+    };
+    assert!(socket >= 0, "{}", std::io::Error::last_os_error());
+    // SAFETY: it is ours.
+    let mut socket = File::from(unsafe { OwnedFd::from_raw_fd(socket) });
+    let bytes = 64_i32 << 20;
+    // SAFETY: a value of this size that lives for the call.
+    let set = unsafe {
+        let (value, size) = ((&raw const bytes).cast(), size_of_val(&bytes) as u32);
+        let (level, option) = (libc::SOL_SOCKET, libc::SO_RCVBUFFORCE);
+        libc::setsockopt(socket.as_raw_fd(), level, option, value, size)
+    };
+    assert_eq!(set, 0);
+    say("ready");
+    heard("end");
+    rustix::io::ioctl_fionbio(&socket, true).unwrap();
+    let (mut packets, mut found, mut packet) = (0, [false; 2], vec![0; 1 << 17]);
+    while let Ok(bytes) = socket.read(&mut packet) {
+        packets += 1;
+        for (found, text) in found.iter_mut().zip([SECRET, b"secret_5ftopic"]) {
+            *found |= packet[..bytes].windows(text.len()).any(|part| part == text);
+        }
+    }
+    assert!(packets > 20, "{packets} packets: this is not the wire");
+    say(match found {
+        [true, true] => "payload and topic",
+        [false, false] => "packets alone",
+        _ => panic!("{found:?}"),
+    });
+}
+
+/// A process that the publisher must not talk to.
+struct Stranger {
+    name: &'static str,
+    keystore: PathBuf,
+    enclave: &'static str,
+    /// What the publisher writes of it, or itself: the one that has answered the handshake.
+    reason: &'static [&'static str],
+}
+
+#[test]
+fn strangers_are_refused_with_a_reason_and_see_nothing() {
+    let Some(hosts) = Hosts::new() else { return };
+    let place = Place::new();
+    for enclave in ["/camera", "/friend", "/stolen"] {
+        place.add(enclave, &["*"], &["*"]);
+    }
+    let before = place.copy("before");
+    place.keystore.revoke("/stolen").unwrap();
+    let elsewhere = place.folder.path().join("elsewhere");
+    Keystore::create(&elsewhere).unwrap().add("/display", &Rights::default(), 1).unwrap();
+    let strangers = [
+        Stranger { name: "nobody", keystore: PathBuf::new(), enclave: "", reason: &[] },
+        Stranger {
+            name: "another authority",
+            keystore: elsewhere,
+            enclave: "/display",
+            reason: &["Certificate not valid", "certificate signature failure"],
+        },
+        Stranger {
+            name: "revoked",
+            keystore: before,
+            enclave: "/stolen",
+            reason: &["certificate revoked", "stolen"],
+        },
+    ];
+    for Stranger { name, keystore, enclave, reason } in strangers {
+        println!("{name}");
+        let mut publisher =
+            place.run(&hosts.one, "publish_to_friends", &place.keystore(), "/camera");
+        publisher.hears("ready");
+        let mut stranger = place.run(&hosts.other, "be_refused", &keystore, enclave);
+        stranger.hears("ready");
+        let friend = place.run(&hosts.other, "be_a_friend", &place.keystore(), "/friend");
+        friend.ends();
+        place.hears(&["/camera", enclave], reason);
+        stranger.say("look");
+        stranger.ends();
+        publisher.say("end");
+        publisher.ends();
+    }
+    nothing_is_left(&hosts);
+}
+
+pub(crate) fn publish_to_friends() {
+    let node = node("publisher");
+    let publisher = secret(&node).transient_local(1).publisher().unwrap();
+    publisher.publish_copy(SECRET).unwrap();
+    say("ready");
+    heard("end");
+    // The friend has gone.
+    until("nobody is matched", || publisher.matched() == 0);
+}
+
+pub(crate) fn be_a_friend() {
+    let node = node("friend");
+    let mut subscriber = secret(&node).transient_local(1).subscriber().unwrap();
+    assert!(subscriber.receive(WATCHDOG).unwrap().is_some());
+}
+
+pub(crate) fn be_refused() {
+    let node = node("stranger");
+    let mut subscriber = secret(&node).transient_local(1).subscriber().unwrap();
+    let publisher = secret(&node).transient_local(1).publisher().unwrap();
+    say("ready");
+    heard("look");
+    // Each other, on this host.
+    assert_eq!((subscriber.matched(), publisher.matched()), (1, 1));
+    assert!(subscriber.take().unwrap().is_none());
+    let graph = node.graph().unwrap();
+    let others = graph.endpoints.iter().filter(|it| it.location != Location::ThisHost);
+    assert_eq!(others.count(), 0, "{graph:?}");
+}
+
+#[test]
+fn an_identity_that_runs_out_is_cut_off() {
+    let Some(hosts) = Hosts::new() else { return };
+    let place = Place::new();
+    place.add("/camera", &["*"], &["*"]);
+    let soon = SystemTime::now() + Duration::from_secs(8);
+    place.keystore.add_until("/display", &Rights::default(), soon).unwrap();
+    let mut publisher = place.run(&hosts.one, "lose_a_friend", &place.keystore(), "/camera");
+    let friend = place.run(&hosts.other, "stay_until_killed", &place.keystore(), "/display");
+    publisher.hears("lost");
+    friend.kill();
+    publisher.say("end");
+    publisher.ends();
+    // It does not come back.
+    place.run(&hosts.other, "cannot_open", &place.keystore(), "/display").ends();
+    place.hears(&["/display"], &["enclaves/display: ", "expired"]);
+}
+
+#[test]
+fn an_identity_that_is_revoked_is_cut_off() {
+    let Some(hosts) = Hosts::new() else { return };
+    let place = Place::new();
+    for enclave in ["/camera", "/display"] {
+        place.add(enclave, &["*"], &["*"]);
+    }
+    let before = place.copy("before");
+    let mut publisher = place.run(&hosts.one, "lose_a_friend", &place.keystore(), "/camera");
+    let friend = place.run(&hosts.other, "stay_until_killed", &before, "/display");
+    publisher.hears("matched");
+    place.keystore.revoke("/display").unwrap();
+    publisher.hears("lost");
+    place.hears(&["/camera"], &["certificate revoked", "display"]);
+    publisher.say("end");
+    publisher.ends();
+    friend.kill();
+}
+
+pub(crate) fn lose_a_friend() {
+    let node = node("publisher");
+    let publisher = secret(&node).publisher().unwrap();
+    assert!(publisher.wait_for_match(1, WATCHDOG));
+    say("matched");
+    until("it is refused", || publisher.matched() == 0);
+    say("lost");
+    heard("end");
+    assert_eq!(publisher.matched(), 0);
+}
+
+pub(crate) fn stay_until_killed() {
+    let node = node("friend");
+    let _subscriber = secret(&node).subscriber().unwrap();
+    heard("never");
+}
+
+#[test]
+fn without_the_right_to_a_topic_its_endpoint_is_refused_by_name() {
+    let Some(hosts) = Hosts::new() else { return };
+    let place = Place::new();
+    place.add("/camera", &["image"], &["trigger"]);
+    place.run(&hosts.one, "have_few_rights", &place.keystore(), "/camera").ends();
+}
+
+pub(crate) fn have_few_rights() {
+    let node = node("camera");
+    let topic = |name| node.topic::<u64>(name);
+    let _allowed = (topic("image").publisher().unwrap(), topic("trigger").subscriber().unwrap());
+    for (error, does, name) in [
+        (topic("trigger").publisher().unwrap_err(), "publish", "myelin/trigger"),
+        (topic("image").subscriber().unwrap_err(), "subscribe to", "myelin/image"),
+        (topic("other").subscriber().unwrap_err(), "subscribe to", "myelin/other"),
+    ] {
+        let said = error.to_string();
+        let words = [does, name, "enclaves/camera/permissions.p7s", "myelin keystore add"];
+        assert!(words.iter().all(|word| said.contains(word)), "{said}");
+    }
+}
+
+#[test]
+fn a_broken_keystore_is_an_error_with_the_file() {
+    let Some(hosts) = Hosts::new() else { return };
+    let place = Place::new();
+    for enclave in ["/camera", "/display"] {
+        place.add(enclave, &["*"], &["*"]);
+    }
+    let broken = [
+        ("cert.pem", "enclaves/camera/cert.pem: No such file", None),
+        ("key.pem", "enclaves/camera/key.pem: there is no \"PRIVATE KEY\" in it", Some("none")),
+        // Of another enclave: CycloneDDS says what it thinks of it.
+        ("cert.pem", "enclaves/camera: ", Some("display")),
+        ("permissions.p7s", "enclaves/camera: ", Some("display")),
+    ];
+    for (at, (file, reason, other)) in broken.into_iter().enumerate() {
+        let keystore = place.copy(&format!("broken{at}"));
+        let path = keystore.join("enclaves/camera").join(file);
+        match other {
+            None => std::fs::remove_file(&path).unwrap(),
+            Some("none") => std::fs::write(&path, "none").unwrap(),
+            Some(other) => {
+                let other = keystore.join("enclaves").join(other).join(file);
+                std::fs::copy(other, &path).unwrap();
+            }
+        }
+        place.run(&hosts.one, "cannot_open", &keystore, "/camera").ends();
+        place.hears(&["/camera"], &[reason, "nothing is sent without it", "myelin keystore"]);
+    }
+    for (keystore, enclave, reason) in [
+        (place.keystore(), "", "MYELIN_ENCLAVE"),
+        (PathBuf::new(), "/camera", "MYELIN_KEYSTORE"),
+        (place.keystore(), "camera", "use a name such as /robot/camera"),
+        (place.keystore(), "/../private", "use a name such as /robot/camera"),
+        (place.keystore(), "/nobody", "enclaves/nobody/identity_ca.cert.pem: No such file"),
+    ] {
+        place.run(&hosts.one, "cannot_open", &keystore, enclave).ends();
+        place.hears(&[enclave], &[reason]);
+    }
+}
+
+pub(crate) fn cannot_open() {
+    let error = Node::builder("broken").network(true).open().unwrap_err();
+    assert!(matches!(error, Error::Network { .. } | Error::Setting { .. }), "{error:?}");
+    eprintln!("{error}");
+}
+
+fn secret(node: &Node) -> Topic<[u8]> {
+    node.topic::<[u8]>("secret_topic").depth(8).reliable(WATCHDOG)
+}
+
+const KEYSTORE: &str = "MYELIN_KEYSTORE";
+const ENCLAVE: &str = "MYELIN_ENCLAVE";
+const SECRET: &[u8] = b"the robot's payload ";
+/// Repetitions: a small one, a few fragments, many.
+const SIZES: [usize; 3] = [1, 10_000, 200_000];
