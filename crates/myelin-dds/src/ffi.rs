@@ -102,6 +102,7 @@ macro_rules! functions {
 functions! {
     fn myelin_dds_load(library: *const c_char) -> *const c_char;
     fn myelin_dds_file() -> *const c_char;
+    fn myelin_dds_keep_openssl();
     fn myelin_dds_log(heard: Heard);
     fn myelin_dds_domain(domain: u32, configuration: *const c_char) -> i32;
     fn myelin_dds_participant(

@@ -101,7 +101,10 @@ pub fn warn_by(warn: fn(&str)) {
 /// Runs `act`, and returns what CycloneDDS has written meanwhile in this thread.
 pub(crate) fn listen<R>(act: impl FnOnce() -> R) -> (R, String) {
     // SAFETY: CycloneDDS is loaded, and the function lives for ever.
-    unsafe { ffi::myelin_dds_log(heard) };
+    unsafe {
+        ffi::myelin_dds_keep_openssl();
+        ffi::myelin_dds_log(heard);
+    }
     let before = HEARD.replace(Some(String::new()));
     let result = act();
     let heard = HEARD.replace(before).unwrap_or_default();
@@ -112,14 +115,16 @@ unsafe extern "C" fn heard(text: *const c_char) {
     // SAFETY: CycloneDDS's text, which lives for the call.
     let text = unsafe { CStr::from_ptr(text) }.to_string_lossy();
     let text = text.trim_end();
-    let is_kept = HEARD.with_borrow_mut(|heard| match heard {
+    let keep = |heard: &RefCell<Option<String>>| match heard.borrow_mut().as_mut() {
         Some(heard) => {
             heard.push_str(text);
             heard.push('\n');
             true
         }
         None => false,
-    });
+    };
+    // Nobody listens in a thread that ends.
+    let is_kept = HEARD.try_with(keep).unwrap_or(false);
     if !is_kept && is_new(text) {
         match WARN.get() {
             Some(warn) => warn(text),

@@ -100,6 +100,8 @@ fn the_other_side() {
         "be_refused" => security::be_refused(),
         "lose_a_friend" => security::lose_a_friend(),
         "stay_until_killed" => security::stay_until_killed(),
+        "publish_without_end" => security::publish_without_end(),
+        "exit_at_once" => security::exit_at_once(),
         "have_few_rights" => security::have_few_rights(),
         "cannot_open" => security::cannot_open(),
         _ => panic!("{role}"),

@@ -299,6 +299,37 @@ pub(crate) fn stay_until_killed() {
     heard("never");
 }
 
+/// OpenSSL must not go before CycloneDDS's threads, which use it.
+#[test]
+fn a_process_may_exit_while_it_receives() {
+    let Some(hosts) = Hosts::new() else { return };
+    let place = Place::new();
+    for enclave in ["/camera", "/display"] {
+        place.add(enclave, &["*"], &["*"]);
+    }
+    let publisher = place.run(&hosts.one, "publish_without_end", &place.keystore(), "/camera");
+    for _ in 0..EXITS {
+        place.run(&hosts.other, "exit_at_once", &place.keystore(), "/display").ends();
+    }
+    publisher.kill();
+}
+
+pub(crate) fn publish_without_end() {
+    let node = node("publisher");
+    let publisher = node.topic::<[u8]>("flood").publisher().unwrap();
+    loop {
+        publisher.publish_copy(&SECRET.repeat(100)).unwrap();
+        std::thread::sleep(Duration::from_micros(100));
+    }
+}
+
+pub(crate) fn exit_at_once() {
+    let node = node("friend");
+    let mut subscriber = node.topic::<[u8]>("flood").subscriber().unwrap();
+    assert!(subscriber.receive(WATCHDOG).unwrap().is_some());
+    std::process::exit(0);
+}
+
 #[test]
 fn without_the_right_to_a_topic_its_endpoint_is_refused_by_name() {
     let Some(hosts) = Hosts::new() else { return };
@@ -375,5 +406,6 @@ fn secret(node: &Node) -> Topic<[u8]> {
 const KEYSTORE: &str = "MYELIN_KEYSTORE";
 const ENCLAVE: &str = "MYELIN_ENCLAVE";
 const SECRET: &[u8] = b"the robot's payload ";
+const EXITS: usize = 8;
 /// Repetitions: a small one, a few fragments, many.
 const SIZES: [usize; 3] = [1, 10_000, 200_000];
