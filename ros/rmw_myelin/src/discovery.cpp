@@ -66,6 +66,22 @@ Discovery discovery(const rmw_init_options_t &options) {
 }
 #endif
 
+/// The enclave in the folder that the client library has found by ROS_SECURITY_KEYSTORE; without
+/// ROS_SECURITY_ENABLE there is none.
+struct Enclave {
+  std::string keystore, name;
+
+  explicit Enclave(const char *folder) {
+    const std::string path = folder == nullptr ? "" : folder;
+    constexpr char middle[] = "/enclaves/";
+    const size_t at = path.rfind(middle);
+    if (path.empty()) return;
+    if (at == std::string::npos) throw std::runtime_error(path + ": not the folder of an enclave of a keystore");
+    keystore = path.substr(0, at);
+    name = path.substr(at + sizeof middle - 2);
+  }
+};
+
 const char *or_null(const std::string &text) { return text.empty() ? nullptr : text.c_str(); }
 
 }  // namespace
@@ -89,9 +105,13 @@ myelin_node *open_node(const rmw_init_options_t &options, bool &over_network) {
   const bool is_on_loopback = found.interface == loopback;
   if (is_on_loopback && std::getenv("MYELIN_LEASE_MS") == nullptr) node_options.lease_ns = lease_on_loopback_ns;
   node_options.dds_user_data = user_data.c_str();
+  const Enclave enclave(options.security_options.security_root_path);
+  node_options.keystore = or_null(enclave.keystore);
+  node_options.enclave = or_null(enclave.name);
+  const bool is_enforced = options.security_options.enforce_security == RMW_SECURITY_ENFORCEMENT_ENFORCE;
   myelin_node *node = nullptr;
   myelin_code code = myelin_node_open(program_invocation_short_name, &node_options, &node);
-  if (code == MYELIN_ERROR_NETWORK && over_network) {
+  if (code == MYELIN_ERROR_NETWORK && over_network && !is_enforced) {
     RCUTILS_LOG_WARN_NAMED(identifier, "only nodes on rmw_myelin on this host can be reached: %s",
                            myelin_error_message());
     over_network = false;
