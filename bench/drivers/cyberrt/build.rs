@@ -2,24 +2,14 @@
 //! project. Without a usable one the driver is built without CyberRT and says what to do; the build
 //! never fails for that.
 
-#[path = "../adaptor.rs"]
-mod adaptor;
-#[path = "../compile_commands.rs"]
-mod compile_commands;
-#[path = "../installation.rs"]
-mod installation;
-#[path = "../table.rs"]
-mod table;
-
 use std::path::{Path, PathBuf};
 
-use compile_commands::{COMMANDS, Compilation};
-use installation::Installation;
+use myelin_bench_build::compile_commands::{COMMANDS, Compilation};
+use myelin_bench_build::installation::Installation;
+use myelin_bench_build::{adaptor, cc, compile_commands, driver, installation, shlex, table};
 
 fn main() {
-    if let Err(missing) = CYBERRT.build(|folder| CyberRt::find(folder)?.link()) {
-        table::compile_missing(&missing);
-    }
+    driver(|| CYBERRT.build(|folder| CyberRt::find(folder)?.link()));
 }
 
 /// A built CyberRT.
@@ -79,13 +69,13 @@ impl CyberRt {
         let mut message = self.build();
         message.file(self.compilation.source.join(MESSAGE[0])).warnings(false);
         let mut adaptor = self.build();
-        adaptor.file("src/link.cpp").include(table::include()).flags(["-Wall", "-Wextra"]);
+        adaptor.file("src/link.cpp").includes(table::include()).flags(["-Wall", "-Wextra"]);
         // The kit's tables have members that are not used here.
         adaptor.flag("-Wno-missing-field-initializers");
         if self.has_arenas {
             adaptor.define("WITH_ARENAS", None);
         }
-        for (build, name) in [(&message, MESSAGE_LIBRARY), (&adaptor, ADAPTOR)] {
+        for (build, name) in [(&mut message, MESSAGE_LIBRARY), (&mut adaptor, ADAPTOR)] {
             adaptor::compile(build, name)
                 .map_err(|reason| format!("{reason}; it needs CyberRT 9 or 10"))?;
         }
@@ -119,7 +109,6 @@ impl CyberRt {
         // As its users compile it, even in a debug build, because the middleware is what is
         // measured.
         build.cpp(true).no_default_flags(true).flags(&self.compilation.flags);
-        build.cargo_metadata(false);
         build
     }
 

@@ -3,22 +3,14 @@
 //! CycloneDDS and says what to do; the build never fails for that. The driver contains the path of
 //! the library, since it is not in the system's folders.
 
-#[path = "../adaptor.rs"]
-mod adaptor;
-#[path = "../installation.rs"]
-mod installation;
-#[path = "../table.rs"]
-mod table;
-
 use std::path::{Path, PathBuf};
 
-use installation::Installation;
+use myelin_bench_build::installation::Installation;
+use myelin_bench_build::{adaptor, driver, table};
 
 fn main() {
     println!("cargo:rerun-if-changed={COMMON}");
-    if let Err(missing) = CYCLONEDDS11.build(|prefix| compile(prefix, &find(prefix)?)) {
-        table::compile_missing(&missing);
-    }
+    driver(|| CYCLONEDDS11.build(|prefix| compile(prefix, &find(prefix)?)));
 }
 
 /// The folder of the library, if it is that of CycloneDDS 11.
@@ -40,22 +32,14 @@ fn find(prefix: &Path) -> Result<PathBuf, String> {
 fn compile(prefix: &Path, libraries: &Path) -> Result<(), String> {
     let iceoryx = format!("{:?}", libraries.join("libpsmx_iox.so").display().to_string());
     let common = ["config.c", "link.c", "match.c", "table.c"];
-    let mut build = cc::Build::new();
+    let mut build = adaptor::compiler("c11");
+    adaptor::include_system(&mut build, &prefix.join("include"));
     build
         .files(common.map(|file| Path::new(COMMON).join(file)))
         .file("src/version.c")
-        // As system headers, because we cannot fix warnings in them.
-        .flag(format!("-isystem{}", prefix.join("include").display()))
-        .includes([table::include(), table::roudi()])
-        .std("c11")
         .define("_POSIX_C_SOURCE", "200809L")
-        .define("PSMX_IOX", iceoryx.as_str())
-        // Optimised even in a debug build, because the middleware is what is measured.
-        .opt_level(2)
-        .extra_warnings(true)
-        .warnings_into_errors(true)
-        .cargo_metadata(false);
-    adaptor::compile(&build, ADAPTOR)?;
+        .define("PSMX_IOX", iceoryx.as_str());
+    adaptor::compile(&mut build, ADAPTOR)?;
     // In the order in which they need each other.
     table::compile(&[]);
     adaptor::link(ADAPTOR);

@@ -1,21 +1,13 @@
 //! Compiles the adaptor against the eCAL 6 installation that `ECAL_DIR` names. Without a usable one
 //! the driver is built without eCAL and says what to do; the build never fails for that.
 
-#[path = "../adaptor.rs"]
-mod adaptor;
-#[path = "../installation.rs"]
-mod installation;
-#[path = "../table.rs"]
-mod table;
-
 use std::path::{Path, PathBuf};
 
-use installation::Installation;
+use myelin_bench_build::installation::Installation;
+use myelin_bench_build::{adaptor, driver, table};
 
 fn main() {
-    if let Err(missing) = ECAL.build(|folder| Ecal::find(folder)?.link()) {
-        table::compile_missing(&missing);
-    }
+    driver(|| ECAL.build(|folder| Ecal::find(folder)?.link()));
 }
 
 /// An installation.
@@ -41,13 +33,10 @@ impl Ecal {
 
     /// Compiles the adaptor and links it, if that works.
     fn link(&self) -> Result<(), String> {
-        let mut build = cc::Build::new();
-        // Optimised even in a debug build, because the middleware is what is measured.
-        build.cpp(true).file("src/link.cpp").std("c++17").opt_level(2);
-        build.include(table::include()).extra_warnings(true).warnings_into_errors(true);
-        // As system headers, because we cannot fix warnings in them.
-        build.flag(format!("-isystem{}", self.include.display())).cargo_metadata(false);
-        adaptor::compile(&build, ADAPTOR).map_err(|reason| format!("{reason}; it needs eCAL 6"))?;
+        let mut build = adaptor::compiler("c++17");
+        adaptor::include_system(build.file("src/link.cpp"), &self.include);
+        adaptor::compile(&mut build, ADAPTOR)
+            .map_err(|reason| format!("{reason}; it needs eCAL 6"))?;
         let library = self.libraries.join(LIBRARY).display().to_string();
         let words = [library, format!("-Wl,-rpath-link,{}", self.libraries.display())];
         adaptor::try_link(&build, ADAPTOR, OF_DRIVER, words)

@@ -1,24 +1,17 @@
 //! Compiles the adaptor against Fast DDS if its development package is installed. Without it the
 //! driver builds all the same and says what to install.
 
-#[path = "../adaptor.rs"]
-mod adaptor;
-#[path = "../packages.rs"]
-mod packages;
-#[path = "../table.rs"]
-mod table;
-
 use std::path::Path;
 
+use myelin_bench_build::{adaptor, driver, packages, table};
+
 fn main() {
-    if let Some(reason) = packages::built_elsewhere() {
-        return table::compile_missing(reason);
-    }
     // Where it does not exist, cargo runs this script again at every build, until it does.
     println!("cargo:rerun-if-changed={HEADER}");
-    if let Err(reason) = find().and_then(|found| compile(&found)) {
-        table::compile_missing(&reason);
-    }
+    driver(|| {
+        packages::built_here()?;
+        compile(&find()?)
+    });
 }
 
 /// The version that is installed, if this driver knows its series; otherwise why it is of no use.
@@ -38,7 +31,7 @@ fn find() -> Result<Vec<u32>, String> {
 /// The version that Fast DDS's own header says; `None` if there is no such header or no C++
 /// compiler. There is no pkg-config file to ask.
 fn version() -> Option<Vec<u32>> {
-    let text = cc::Build::new().cpp(true).file("src/probe.cpp").cargo_warnings(false).try_expand();
+    let text = adaptor::compiler("c++17").file("src/probe.cpp").cargo_warnings(false).try_expand();
     let text = String::from_utf8(text.ok()?).ok()?;
     // The preprocessor puts line markers, which begin with a `#`, wherever it likes.
     let text: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
@@ -52,21 +45,13 @@ fn dotted(version: &[u32]) -> String {
 }
 
 fn compile(version: &[u32]) -> Result<(), String> {
-    let mut build = cc::Build::new();
+    let mut build = adaptor::compiler("c++17");
     build
-        .cpp(true)
         .files(["src/link.cpp", "src/endpoints.cpp"])
-        .include(table::include())
-        .std("c++17")
-        // Also in a debug build: what is measured is the middleware.
-        .opt_level(2)
-        .extra_warnings(true)
         // Fast DDS's headers have unused parameters and what its own releases deprecate.
         .flag("-Wno-unused-parameter")
-        .flag("-Wno-deprecated-declarations")
-        .warnings_into_errors(true)
-        .cargo_metadata(false);
-    adaptor::compile(&build, ADAPTOR)
+        .flag("-Wno-deprecated-declarations");
+    adaptor::compile(&mut build, ADAPTOR)
         .map_err(|reason| format!("not built in: Fast DDS {}: {reason}", dotted(version)))?;
     // In the order in which they need each other.
     table::compile(&[]);

@@ -7,13 +7,10 @@
 //! Rust libraries, each with a standard library, do not link statically. The plain program of
 //! `bench/check/fidelity.py` is built with it.
 
-#[path = "../installation.rs"]
-mod installation;
-
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use installation::Installation;
+use myelin_bench_build::installation::{self, Installation};
 
 fn main() {
     println!("cargo:rustc-check-cfg=cfg(has_horus)");

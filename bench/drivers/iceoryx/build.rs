@@ -1,25 +1,20 @@
 //! Compiles the adaptor against iceoryx if its development package is installed. Without it the
 //! driver is built without iceoryx and says what to install.
 
-#[path = "../packages.rs"]
-mod packages;
-#[path = "../table.rs"]
-mod table;
-
 use std::path::{Path, PathBuf};
 
+use myelin_bench_build::{adaptor, driver, packages, table};
+
 fn main() {
-    if let Some(reason) = packages::built_elsewhere() {
-        return table::compile_missing(reason);
-    }
     // The folder changes with its contents, so cargo runs this script again when the package is
     // installed.
     println!("cargo:rerun-if-changed=/usr/include");
     println!("cargo:rerun-if-changed={ROOT}");
-    match find() {
-        Ok(headers) => compile(&headers),
-        Err(missing) => table::compile_missing(&missing),
-    }
+    driver(|| {
+        packages::built_here()?;
+        compile(&find()?);
+        Ok(())
+    });
 }
 
 /// The folder of the headers. iceoryx has no pkg-config file, but a folder for each of its
@@ -45,21 +40,9 @@ fn find() -> Result<PathBuf, String> {
 
 fn compile(headers: &Path) {
     table::compile(&[]);
-    cc::Build::new()
-        .file("src/link.cpp")
-        .include(table::include())
-        .include(table::roudi())
-        // As system headers, because we cannot fix warnings in them.
-        .flag("-isystem")
-        .flag(headers)
-        .cpp(true)
-        .std("c++17")
-        .flag("-fno-exceptions")
-        // Optimised even in a debug build, because the middleware is what is measured.
-        .opt_level(2)
-        .extra_warnings(true)
-        .warnings_into_errors(true)
-        .compile("myelin_iceoryx_link");
+    let mut build = adaptor::compiler("c++17");
+    adaptor::include_system(&mut build, headers);
+    build.file("src/link.cpp").flag("-fno-exceptions").compile("myelin_iceoryx_link");
     for library in ["iceoryx_posh", "iceoryx_hoofs", "iceoryx_platform"] {
         println!("cargo:rustc-link-lib={library}");
     }

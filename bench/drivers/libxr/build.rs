@@ -2,24 +2,14 @@
 //! project. Without a usable one the driver is built without LibXR and says what to do; the build
 //! never fails for that.
 
-#[path = "../adaptor.rs"]
-mod adaptor;
-#[path = "../compile_commands.rs"]
-mod compile_commands;
-#[path = "../installation.rs"]
-mod installation;
-#[path = "../table.rs"]
-mod table;
-
 use std::path::{Path, PathBuf};
 
-use compile_commands::{COMMANDS, Compilation};
-use installation::Installation;
+use myelin_bench_build::compile_commands::{COMMANDS, Compilation};
+use myelin_bench_build::installation::Installation;
+use myelin_bench_build::{adaptor, cc, compile_commands, driver, installation, table};
 
 fn main() {
-    if let Err(missing) = LIBXR.build(|folder| LibXr::find(folder)?.link()) {
-        table::compile_missing(&missing);
-    }
+    driver(|| LIBXR.build(|folder| LibXr::find(folder)?.link()));
 }
 
 /// A built LibXR.
@@ -53,8 +43,8 @@ impl LibXr {
         // measured.
         build.cpp(true).no_default_flags(true).flags(&self.compilation.flags);
         build.flags(["-Wall", "-Wextra"]);
-        build.file("src/link.cpp").include(table::include()).cargo_metadata(false);
-        adaptor::compile(&build, ADAPTOR)
+        build.file("src/link.cpp").includes(table::include());
+        adaptor::compile(&mut build, ADAPTOR)
             .map_err(|reason| format!("{reason}; it needs the topics of 2026-07"))?;
         adaptor::try_link(&build, ADAPTOR, "", [self.folder.join(LIBRARY)])
             .map_err(|reason| format!("{LIBRARY} {reason}"))?;

@@ -6,21 +6,13 @@
 //! which wheels lack, is linked if it exists. The driver contains their paths, since the libraries
 //! in wheels are not in the loader's folders.
 
-#[path = "../adaptor.rs"]
-mod adaptor;
-#[path = "../installation.rs"]
-mod installation;
-#[path = "../table.rs"]
-mod table;
-
 use std::path::{Path, PathBuf};
 
-use installation::Installation;
+use myelin_bench_build::installation::Installation;
+use myelin_bench_build::{adaptor, driver, table};
 
 fn main() {
-    if let Err(missing) = ROS2.build(|prefix| Ros2::find(prefix)?.compile()) {
-        table::compile_missing(&missing);
-    }
+    driver(|| ROS2.build(|prefix| Ros2::find(prefix)?.compile()));
 }
 
 /// An installation of ROS 2.
@@ -45,23 +37,19 @@ impl Ros2 {
     }
 
     fn compile(&self) -> Result<(), String> {
-        let mut build = cc::Build::new();
-        build.cpp(true).files(["src/link.cpp", "src/rcl.cpp", "src/library.cpp"]).std("c++17");
+        let mut build = adaptor::compiler("c++17");
+        build.files(["src/link.cpp", "src/rcl.cpp", "src/library.cpp"]);
         let has_rclcpp = self.prefix.join("include/rclcpp").is_dir();
         if has_rclcpp {
             build.file("src/rclcpp.cpp").define("WITH_RCLCPP", None);
         }
-        build.include(table::include()).cargo_metadata(false);
         for package in entries(&self.prefix.join("include")) {
-            // As system headers, because we cannot fix warnings in them.
-            build.flag(format!("-isystem{}", package.display()));
+            adaptor::include_system(&mut build, &package);
         }
         let folders: Vec<String> =
             self.folders.iter().map(|folder| folder.display().to_string()).collect();
         build.define("ROS2_LIBRARIES", format!("{:?}", folders.join(":")).as_str());
-        // Optimised even in a debug build, because the middleware is what is measured.
-        build.opt_level(2).extra_warnings(true).warnings_into_errors(true);
-        adaptor::compile(&build, ADAPTOR)?;
+        adaptor::compile(&mut build, ADAPTOR)?;
         let mut texts = vec![("VERSION", self.version())];
         if !has_rclcpp {
             let missing = format!("no rclcpp in {}: {NO_RCLCPP}", self.prefix.display());

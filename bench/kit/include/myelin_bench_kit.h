@@ -29,14 +29,16 @@
 #ifndef MYELIN_BENCH_KIT_H
 #define MYELIN_BENCH_KIT_H
 
+#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-#define MYELIN_BENCH_ABI 8u
+#define MYELIN_BENCH_ABI 9u
 
 /* The first member of a table: MYELIN_BENCH_SIZE(system) is the size of struct myelin_bench_system.
  */
@@ -98,9 +100,13 @@ struct myelin_bench_system {
   int daemon;                 /* whether it needs a daemon; see start_daemon */
   /* Since 7. */
   uint64_t loan_bytes_min;    /* smaller messages are published by copy, even with loans */
+  /* Since 9. */
+  uint32_t depth_max;         /* limit of a stream's depth; 0: no limit */
 };
 
-/* The order for a run. */
+/* The order for a run. The kit has checked it against the system: options, payload, reliability, depth and
+ * whether the middleware is missing. In a round trip `reliable` and `index` are 0, and `publishers`,
+ * `subscribers` and `topics` are 1. */
 struct myelin_bench_prepare {
   size_t struct_size;        /* size of the kit's structure */
   const char *system;        /* name of the system */
@@ -130,6 +136,11 @@ struct myelin_bench_prepare {
   uint32_t workload;         /* one of MYELIN_BENCH_ROUNDTRIP, ... */
   const char *file_prefix;   /* for names in `directory`: across hosts each role has its own */
   const void *kit;           /* internal data of the kit, for functions of a driver in Rust */
+  /* Since 9. */
+  int publishes;             /* whether this role publishes: always in a round trip, else ping */
+  int subscribes;            /* whether this role takes: always in a round trip, else pong */
+  uint32_t others;           /* processes of the other side, which open() must match */
+  uint64_t match_until_ns;   /* when open() must have matched them, on CLOCK_MONOTONIC */
 };
 
 /* The sequence number of ping's last message, little-endian in the first 8 bytes. */
@@ -189,8 +200,7 @@ struct myelin_bench_driver {
 
   /* Since 6; each may be NULL. */
 
-  /* Checks a run before anything starts. The kit itself has checked system, options, payload,
-   * reliability and whether the middleware is missing. */
+  /* Checks what the kit cannot, before anything starts and before open(). */
   int (*check)(const struct myelin_bench_prepare *prepare);
   /* Completes `version` and `missing` of a copy of the table's entry, if they are only known when
    * the driver runs. Called when systems are listed. */
@@ -223,6 +233,28 @@ void myelin_bench_option_error(const char *key, const char *message, const char 
 
 /* CLOCK_MONOTONIC in nanoseconds. */
 uint64_t myelin_bench_now_ns(void);
+
+/* Nanoseconds until `until_ns`; 0 if it has passed. */
+static inline uint64_t myelin_bench_left_ns(uint64_t until_ns)
+{
+  const uint64_t now_ns = myelin_bench_now_ns();
+  return until_ns > now_ns ? until_ns - now_ns : 0;
+}
+
+/* Sets the text of the error, `remedy` (may be NULL) first and then as printf does. Returns -1. */
+#ifdef __GNUC__
+__attribute__((cold, unused, format(printf, 2, 3)))
+#endif
+static int myelin_bench_fail(const char *remedy, const char *format, ...)
+{
+  char text[512];
+  va_list arguments;
+  va_start(arguments, format);
+  (void)vsnprintf(text, sizeof text, format, arguments);
+  va_end(arguments);
+  myelin_bench_error(text, remedy);
+  return -1;
+}
 
 #ifdef __cplusplus
 }

@@ -4,7 +4,6 @@
 #ifndef MYELIN_BENCH_LINK_HPP
 #define MYELIN_BENCH_LINK_HPP
 
-#include <algorithm>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -56,32 +55,13 @@ template <typename Act> int guarded(const char *middleware, Act act) noexcept
   return -1;
 }
 
-/* Whether this role publishes: always in a round trip, in a stream only ping. */
-inline bool publishes(const myelin_bench_prepare &prepare)
-{
-  return prepare.is_ping || !prepare.one_way;
-}
-
-inline bool subscribes(const myelin_bench_prepare &prepare)
-{
-  return !prepare.is_ping || !prepare.one_way;
-}
-
-/* Number of processes on the other side. */
-inline std::uint32_t others(const myelin_bench_prepare &prepare)
-{
-  const std::uint32_t others = prepare.is_ping ? prepare.subscribers : prepare.publishers;
-  return prepare.one_way ? std::max(others, 1u) : 1;
-}
-
 /* Returns when `is_matched` is true, which is checked every `pause`. */
 template <typename Ask>
 void wait_until_matched(const myelin_bench_prepare &prepare, std::chrono::milliseconds pause,
                         Ask is_matched)
 {
-  const std::uint64_t until_ns = myelin_bench_now_ns() + prepare.match_timeout_ns;
   while (!is_matched()) {
-    if (myelin_bench_now_ns() >= until_ns)
+    if (myelin_bench_now_ns() >= prepare.match_until_ns)
       throw Failure("some or all processes of the other side did not match within match_timeout_ms",
                     "see this run's log");
     std::this_thread::sleep_for(pause);

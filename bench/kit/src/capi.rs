@@ -23,8 +23,7 @@ use self::tables::{bit, text};
 use crate::clock::{self, Clock};
 use crate::driver::{Answerer, Daemon, Driver, Fan, Link, Receiver, RoundTrip, Stream, Subscriber};
 use crate::error::{Error, Reason};
-use crate::message::HEADER_BYTES;
-use crate::protocol::{Prepare, Reliability, Role, System, Topology, Wait, Workload};
+use crate::protocol::{Prepare, Reliability, Role, System, Topology, Wait};
 
 thread_local! {
     static LAST_ERROR: RefCell<Reason> = const {
@@ -119,37 +118,15 @@ impl Driver for CDriver {
         }
     }
 
+    fn system(&self, name: &str) -> Option<System> {
+        self.entry(name).ok().map(|entry| entry.describe())
+    }
+
+    fn has_option(&self, key: &str) -> bool {
+        CDriver::has_option(self, key)
+    }
+
     fn check(&self, prepare: &Prepare) -> Result<(), Error> {
-        let System { name, missing, payload_bytes_max, streams, workloads, .. } =
-            self.system(prepare)?;
-        if let Some(missing) = missing {
-            return Err(Error::new(missing));
-        }
-        if let Some(key) = prepare.options.keys().find(|key| !self.has_option(key)) {
-            let driver = name.split('.').next().unwrap_or_default();
-            return Err(Error::new(format!("options.{driver}.{key}: there is no such option"))
-                .remedy("leave it out")
-                .key(key));
-        }
-        if !workloads.contains(&prepare.workload) {
-            let workload = prepare.workload.name();
-            return Err(Error::new(format!("{name} cannot run the workload {workload}"))
-                .remedy("leave the system out of plan.systems"));
-        }
-        let (bytes, max) = (prepare.payload_bytes, payload_bytes_max);
-        if max != 0 && bytes > max {
-            return Err(Error::new(format!(
-                "{name}: {bytes} B of payload, but at most {max} B can \
-                                           be sent"
-            ))
-            .remedy("set workload.payload_bytes to less, or leave the system out"));
-        }
-        let reliability = prepare.reliability;
-        if prepare.workload.is_one_way() && !streams.reliability.contains(&reliability) {
-            let offered = streams.reliability[0].name();
-            return Err(Error::new(format!("{name}: not {}", reliability.name()))
-                .remedy(format!("workload.reliability: \"{offered}\"")));
-        }
         match self.check {
             Some(check) => checked(check(&*PrepareWithTexts::new(prepare)?), "check").map(drop),
             None => Ok(()),
@@ -162,7 +139,7 @@ impl Driver for CDriver {
     }
 
     fn open_answerer(&self, prepare: &Prepare) -> Result<Option<Answerer>, Error> {
-        if self.system(prepare)?.wait != Wait::Callback {
+        if self.entry(&prepare.system)?.describe().wait != Wait::Callback {
             return Ok(None);
         }
         let opened = self.opened(prepare)?;
@@ -184,7 +161,8 @@ impl Driver for CDriver {
     }
 
     fn open_stream(&self, prepare: &Prepare) -> Result<Stream, Error> {
-        let (system, opened) = (self.system(prepare)?, self.opened(prepare)?);
+        let system = self.entry(&prepare.system)?.describe();
+        let opened = self.opened(prepare)?;
         let publisher = || Ok::<_, Error>(Box::new(self.publisher(prepare, &opened)?));
         let is_called = system.wait == Wait::Callback;
         if system.topology == Topology::OneProcess {
@@ -222,11 +200,10 @@ impl Driver for CDriver {
     }
 
     fn start_daemon(&self, prepare: &Prepare) -> Result<Box<dyn Daemon>, Error> {
-        let start = self.start_daemon.filter(|_| self.system(prepare).is_ok_and(|it| it.daemon));
-        let Some(start) = start else {
+        let needs = self.entry(&prepare.system)?.describe().daemon;
+        let Some(start) = self.start_daemon.filter(|_| needs) else {
             return Err(Error::new(format!("{} needs no daemon", prepare.system)));
         };
-        Driver::check(self, prepare)?;
         let mut context = null_mut();
         checked(start(&*PrepareWithTexts::new(prepare)?, &mut context), "start_daemon")?;
         Ok(Box::new(CDaemon { driver: *self, context }))
@@ -238,31 +215,19 @@ impl Driver for CDriver {
 }
 
 impl CDriver {
-    /// The system of a run, in the form of the driver's table and of the protocol.
-    fn entry(&self, prepare: &Prepare) -> Result<(CSystem, System), Error> {
-        let mut systems =
-            CDriver::systems(self)?.into_iter().map(|entry| (entry, entry.describe()));
-        let found = systems.find(|(_, system)| system.name == prepare.system);
-        found.ok_or_else(|| Error::new(format!("no system {}", prepare.system)))
+    /// The system `name` in the driver's table.
+    fn entry(&self, name: &str) -> Result<CSystem, Error> {
+        let found = CDriver::systems(self)?.into_iter().find(|entry| entry.describe().name == name);
+        found.ok_or_else(|| Error::new(format!("no system {name}")))
     }
 
-    fn system(&self, prepare: &Prepare) -> Result<System, Error> {
-        self.entry(prepare).map(|(_, system)| system)
-    }
-
-    /// Opens one role of a run, after checking that it is valid.
+    /// Opens one role of a run.
     fn opened(&self, prepare: &Prepare) -> Result<Arc<COpened>, Error> {
-        Driver::check(self, prepare)?;
-        let system = self.system(prepare)?;
-        if system.topology == Topology::OneProcess && prepare.role != Role::Ping {
-            let text = format!("{}: ping runs both ends; there is no other role", prepare.system);
-            return Err(Error::new(text));
-        }
         COpened::open(self.link()?, &*PrepareWithTexts::new(prepare)?)
     }
 
     fn publisher(&self, prepare: &Prepare, opened: &Arc<COpened>) -> Result<CPublisher, Error> {
-        opened.publisher(self.entry(prepare)?.0.writes_into_loans(prepare))
+        opened.publisher(self.entry(&prepare.system)?.writes_into_loans(prepare))
     }
 }
 
@@ -298,6 +263,8 @@ impl<'a> PrepareWithTexts<'a> {
                 [lend(&way.interface)?, lend(&way.own.to_string())?, lend(&way.peer.to_string())?]
             }
         };
+        let one_way = of.workload.has_one_direction();
+        let of_stream = |value: u32, of_round_trip| if one_way { value } else { of_round_trip };
         let prepare = CPrepare {
             struct_size: size_of::<CPrepare>(),
             system: lend(&of.system)?,
@@ -307,16 +274,16 @@ impl<'a> PrepareWithTexts<'a> {
             is_ping: c_int::from(of.role == Role::Ping),
             domain: of.domain,
             payload_bytes: of.payload_bytes,
-            message_bytes: of.payload_bytes.saturating_add(HEADER_BYTES as u64),
+            message_bytes: of.message_bytes() as u64,
             match_timeout_ns: of.match_timeout_ns,
             seed: of.seed,
-            one_way: c_int::from(is_one_way(of.workload)),
-            reliable: c_int::from(of.reliability == Reliability::Reliable),
+            one_way: c_int::from(one_way),
+            reliable: c_int::from(one_way && of.reliability == Reliability::Reliable),
             depth: of.depth,
-            publishers: of.publishers,
-            subscribers: of.subscribers,
-            index: of.index,
-            topics: of.topics,
+            publishers: of_stream(of.publishers, 1),
+            subscribers: of_stream(of.subscribers, 1),
+            index: of_stream(of.index, 0),
+            topics: of_stream(of.topics, 1),
             interface,
             own,
             peer,
@@ -324,14 +291,13 @@ impl<'a> PrepareWithTexts<'a> {
             workload: bit(of.workload),
             file_prefix: lend(of.file_prefix())?,
             kit: of,
+            publishes: c_int::from(of.publishes()),
+            subscribes: c_int::from(of.subscribes()),
+            others: of.others(),
+            match_until_ns: of.match_until_ns(),
         };
         Ok(PrepareWithTexts { prepare, _texts: texts, _of: of })
     }
-}
-
-/// Whether ping publishes without taking.
-fn is_one_way(workload: Workload) -> bool {
-    workload.is_one_way() || workload == Workload::Publish
 }
 
 /// A daemon that the driver has started.

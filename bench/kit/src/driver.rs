@@ -207,8 +207,19 @@ pub trait Driver: Sync {
     /// All systems of this driver, including those that cannot run here.
     fn systems(&self) -> Vec<System>;
 
-    /// Checks `prepare.options` and `prepare.payload_bytes` for `prepare.system`. Called before
-    /// anything runs, so that a mistake in a scenario is found at once.
+    /// The system `name`; `None` if this driver has none. Called by each process of a run.
+    fn system(&self, name: &str) -> Option<System> {
+        self.systems().into_iter().find(|system| system.name == name)
+    }
+
+    /// Whether a scenario's options may have `key`.
+    fn has_option(&self, _key: &str) -> bool {
+        false
+    }
+
+    /// Checks what is particular to this driver: the values of `prepare.options`, and limits that
+    /// [`System`] cannot express. The kit has checked the rest. Called before anything runs, so that a
+    /// mistake in a scenario is found at once, and before each opening.
     fn check(&self, _prepare: &Prepare) -> Result<(), Error> {
         Ok(())
     }

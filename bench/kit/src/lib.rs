@@ -26,9 +26,11 @@
 
 mod accounting;
 pub mod arrivals;
+mod call_slots;
 mod callback_pong;
 mod calls;
 pub mod capi;
+mod check;
 pub mod clock;
 mod clock_discipline;
 mod clock_exchange;
@@ -49,6 +51,7 @@ mod part;
 pub mod pingpong;
 pub mod process;
 pub mod protocol;
+pub mod run_folder;
 pub mod samples;
 mod sequence_window;
 mod session;
@@ -57,6 +60,8 @@ pub mod stream;
 pub mod trace;
 mod transfer;
 
+pub use call_slots::CallSlots;
+pub use check::check;
 pub use clock::Clock;
 pub use driver::{
     Answerer, Call, CallSource, Daemon, Driver, Fan, Link, Publisher, Receiver, RoundTrip, Stream,

@@ -4,27 +4,16 @@ use std::sync::atomic::AtomicBool;
 
 use crate::callback_pong::CallbackPong;
 use crate::calls::Audience;
+use crate::check::check;
 use crate::copies::Streaming;
 use crate::driver::{Answerer, Driver, Fan, RoundTrip, Stream};
 use crate::error::Error;
 use crate::flood::Flood;
 use crate::one_process::OneProcess;
-use crate::protocol::{Done, Prepare, Role, System, Topology, Workload};
+use crate::protocol::{Done, Prepare, Role, Topology, Workload};
 use crate::samples::SampleFile;
 use crate::startup::{self, Started};
-use crate::{arrivals, fan, stream};
-
-/// Checks whether the kit can run `prepare`; the driver checks separately.
-pub(crate) fn check(driver: &dyn Driver, prepare: &Prepare) -> Result<(), Error> {
-    match (prepare.workload, system(driver, prepare)) {
-        (workload, Some(system)) if workload.is_one_way() => stream::check(prepare, &system),
-        _ => Ok(()),
-    }
-}
-
-fn system(driver: &dyn Driver, prepare: &Prepare) -> Option<System> {
-    driver.systems().into_iter().find(|system| system.name == prepare.system)
-}
+use crate::{fan, stream};
 
 /// Remarks for the report on this process.
 pub(crate) fn notes(prepare: &Prepare) -> Vec<String> {
@@ -44,10 +33,7 @@ pub(crate) enum Opened {
 
 impl Opened {
     pub(crate) fn new(driver: &dyn Driver, prepare: &Prepare) -> Result<Self, Error> {
-        let is_one_process = || {
-            let system = system(driver, prepare);
-            system.is_some_and(|system| system.topology == Topology::OneProcess)
-        };
+        let is_one_process = check(driver, prepare)?.topology == Topology::OneProcess;
         match prepare.workload {
             Workload::Roundtrip if prepare.role == Role::Pong => {
                 match driver.open_answerer(prepare)? {
@@ -56,15 +42,9 @@ impl Opened {
                 }
             }
             Workload::Roundtrip => driver.open(prepare).map(Opened::RoundTrip),
-            Workload::Publish if !is_one_process() => driver.open_publish(prepare).map(Opened::Fan),
+            Workload::Publish if !is_one_process => driver.open_publish(prepare).map(Opened::Fan),
             Workload::Publish => driver.open_stream(prepare).map(Opened::Stream),
-            _ => {
-                match prepare.rate_hz {
-                    Some(_) => arrivals::check(prepare)?,
-                    None => check(driver, prepare)?,
-                }
-                driver.open_stream(prepare).map(Opened::Stream)
-            }
+            _ => driver.open_stream(prepare).map(Opened::Stream),
         }
     }
 }

@@ -31,8 +31,9 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::clock::Calibration;
+use crate::clock::{self, Calibration};
 use crate::error::Reason;
+use crate::message::HEADER_BYTES;
 pub use clocks::{Exchange, Keeping, Ptp};
 pub use system::{Description, Reliability, Streams, System, Topology, Transport, Wait};
 
@@ -82,6 +83,11 @@ impl Workload {
     /// [`Driver::open_stream`](crate::Driver::open_stream).
     pub fn is_one_way(self) -> bool {
         !matches!(self, Workload::Roundtrip | Workload::Publish)
+    }
+
+    /// Whether ping publishes without taking.
+    pub fn has_one_direction(self) -> bool {
+        self.is_one_way() || self == Workload::Publish
     }
 
     /// The one-way workloads of a system whose messages may have any size.
@@ -254,6 +260,35 @@ pub struct Prepare {
 }
 
 impl Prepare {
+    /// Bytes of the largest message: payload and sequence number.
+    pub fn message_bytes(&self) -> usize {
+        HEADER_BYTES.saturating_add(self.payload_bytes as usize)
+    }
+
+    /// Whether this role publishes: always in a round trip, otherwise only ping.
+    pub fn publishes(&self) -> bool {
+        self.role == Role::Ping || !self.workload.has_one_direction()
+    }
+
+    /// Whether this role takes: always in a round trip, otherwise only pong.
+    pub fn subscribes(&self) -> bool {
+        self.role != Role::Ping || !self.workload.has_one_direction()
+    }
+
+    /// Processes of the other side, which this one must match.
+    pub fn others(&self) -> u32 {
+        match (self.workload.has_one_direction(), self.role) {
+            (false, _) => 1,
+            (true, Role::Ping) => self.subscribers,
+            (true, _) => self.publishers,
+        }
+    }
+
+    /// When matching must be over, on `CLOCK_MONOTONIC`, if it begins now.
+    pub fn match_until_ns(&self) -> u64 {
+        clock::monotonic_ns().saturating_add(self.match_timeout_ns)
+    }
+
     /// Bytes of the largest payload of `topic`.
     pub fn payload_bytes_of(&self, topic: u32) -> u64 {
         let recorded = self.recording.as_ref().map(|recording| &recording.payload_bytes);

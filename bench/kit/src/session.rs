@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
+use crate::check::check;
 use crate::clock::{self, Clock};
 use crate::clock_discipline;
 use crate::clock_exchange::{Client, Server};
@@ -33,7 +34,7 @@ pub fn act(driver: &dyn Driver, verb: &str) -> ExitCode {
             say(&Description { protocol: PROTOCOL, systems });
             Ok(())
         }
-        "check" => check(driver),
+        "check" => answer_check(driver),
         "clean" => driver.clean(),
         "run" => run(driver),
         _ => {
@@ -53,12 +54,11 @@ pub fn act(driver: &dyn Driver, verb: &str) -> ExitCode {
     }
 }
 
-fn check(driver: &dyn Driver) -> Result<(), Error> {
+fn answer_check(driver: &dyn Driver) -> Result<(), Error> {
     let Command::Prepare(prepare) = next_command()? else {
         return Err(Error::new("protocol: check takes a prepare"));
     };
-    part::check(driver, &prepare)?;
-    driver.check(&prepare)?;
+    check(driver, &prepare)?;
     say(&Event::Ready(Ready::default()));
     Ok(())
 }
@@ -125,6 +125,7 @@ fn run_role(driver: &dyn Driver, prepare: &Prepare) -> Result<(), Error> {
 }
 
 fn run_daemon(driver: &dyn Driver, prepare: &Prepare) -> Result<(), Error> {
+    check(driver, prepare)?;
     let mut daemon = driver.start_daemon(prepare)?;
     say(&Event::Ready(Ready { pids: daemon.pids(), ..Ready::default() }));
     let stop = listen(prepare.role).stop;

@@ -9,6 +9,7 @@
  * says why; without arenas, MISSING_ARENAS does.
  */
 #define _GNU_SOURCE
+#include "driver.h"
 #include "link.h"
 
 #include <limits.h>
@@ -16,13 +17,10 @@
 #include <sys/personality.h>
 #include <unistd.h>
 
-#ifndef MISSING
-#define MISSING NULL
 #ifndef MISSING_ARENAS
-#define MISSING_ARENAS NULL
+#define MISSING_ARENAS MISSING
 #endif
-#define LINK (&myelin_cyberrt_link)
-#define PROBE probe
+
 static void probe(struct myelin_bench_system *system)
 {
   if (!system->missing)
@@ -45,13 +43,6 @@ static void keep_addresses(char **arguments)
   execv(path, arguments);
   perror(path);
 }
-#else
-#define MISSING_ARENAS MISSING
-#define keep_addresses(arguments) ((void)(arguments))
-#define VERSION NULL
-#define LINK NULL
-#define PROBE NULL
-#endif
 
 /* The largest tested payload; CyberRT overruns its blocks beyond 32 MiB. */
 #define PAYLOAD_BYTES_MAX (16u << 20)
@@ -90,12 +81,8 @@ static const struct myelin_bench_system systems[] = {
 };
 
 static const struct myelin_bench_driver driver = {
-    .abi = MYELIN_BENCH_ABI,
-    MYELIN_BENCH_SIZE(driver),
-    .systems = systems,
-    .system_count = sizeof systems / sizeof systems[0],
-    .link = LINK,
-    .probe = PROBE,
+    DRIVER_OF(systems, myelin_cyberrt_link),
+    .probe = probe,
 };
 
 int main(int count, char **arguments)

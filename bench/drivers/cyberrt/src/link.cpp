@@ -62,8 +62,8 @@ struct Plan {
                   std::to_string(prepare.index)),
         own(prepare.own ? prepare.own : "127.0.0.1"), port(prepare.port),
         message_bytes(prepare.message_bytes), depth(std::max(prepare.depth, 1u)),
-        index(prepare.index), others(myelin_bench::others(prepare)), is_ping(prepare.is_ping),
-        publishes(myelin_bench::publishes(prepare)), subscribes(myelin_bench::subscribes(prepare)),
+        index(prepare.index), others(prepare.others), is_ping(prepare.is_ping),
+        publishes(prepare.publishes != 0), subscribes(prepare.subscribes != 0),
         is_across(prepare.peer != nullptr)
   {
   }

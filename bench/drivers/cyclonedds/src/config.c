@@ -204,10 +204,7 @@ static int save(const struct myelin_bench_prepare *prepare, const char *xml)
     is_written = fclose(file) == 0 && is_written;
   if (is_written)
     return 0;
-  char text[4200];
-  (void)snprintf(text, sizeof text, "writing %s: %s", path, strerror(errno));
-  myelin_bench_error(text, NULL);
-  return -1;
+  return myelin_bench_fail(NULL, "writing %s: %s", path, strerror(errno));
 }
 
 int myelin_cyclonedds_configure(const struct myelin_bench_prepare *prepare, char **xml)
@@ -217,9 +214,7 @@ int myelin_cyclonedds_configure(const struct myelin_bench_prepare *prepare, char
   FILE *out = open_memstream(xml, &bytes);
   if (out != NULL)
     write_xml(out, prepare);
-  if (out == NULL || fclose(out) != 0) {
-    myelin_bench_error("CycloneDDS: out of memory", NULL);
-    return -1;
-  }
+  if (out == NULL || fclose(out) != 0)
+    return myelin_bench_fail(NULL, "CycloneDDS: out of memory");
   return save(prepare, *xml);
 }

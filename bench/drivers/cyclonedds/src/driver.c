@@ -10,21 +10,8 @@
  *
  * All but the first and the last are the driver's for CycloneDDS 11, too (`../../cyclonedds11`).
  *
- * iceoryx's daemon, its pools and what it leaves behind are the crate `myelin-bench-roudi`'s. Without
- * CycloneDDS, MISSING is why.
- *
- * Limits: a domain has room for 120 participants, of which those that start at once need twice as
- * many as they are; hence PEERS_MAX publishers and as many subscribers. Over iceoryx a stream is best
- * effort alone: CycloneDDS 0.10 leaves iceoryx to discard the oldest of a full queue, whatever the
- * reliability, and takes KEEP_ALL off shared memory. Its queues have room for 256 samples, and one
- * thread of a process waits for at most 127 readers.
- *
- * `udp` is CycloneDDS with the receive buffer it asks for by itself (1 MiB), `udp-tuned` with the
- * largest the kernel grants. On a virtual machine with two cores (`net.core.rmem_max` of 4 MiB) 20
- * reliable messages of 10 MiB took 19 s with the former, nearly all of it for fragments sent again,
- * and 0.8 s with the latter.
- *
- * `check/` holds a round trip written without the kit; `bench/check/fidelity.py` compares the two.
+ * `README.md` explains the settings and limits of each system. The crate `myelin-bench-roudi` handles
+ * iceoryx's daemon. Without CycloneDDS, MISSING is why.
  */
 #include "table.h"
 
@@ -41,9 +28,4 @@ static const struct myelin_bench_system systems[] = {
      ICEORYX},
 };
 
-static const struct myelin_bench_driver driver = {DRIVER, .clean = myelin_roudi_clean};
-
-int main(void)
-{
-  return myelin_bench_main(&driver);
-}
+DRIVER_MAIN(DRIVER, .clean = myelin_roudi_clean)

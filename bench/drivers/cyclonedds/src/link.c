@@ -52,13 +52,8 @@ enum { TOPIC_NAME_MAX = 100 };
 /* Reports `what` and, if it is an error code of DDS, its text. Returns -1. */
 int myelin_cyclonedds_fail(const char *what, dds_return_t code, const char *remedy)
 {
-  char text[256];
-  if (code < 0)
-    (void)snprintf(text, sizeof text, "CycloneDDS: %s: %s", what, dds_strretcode(-code));
-  else
-    (void)snprintf(text, sizeof text, "CycloneDDS: %s", what);
-  myelin_bench_error(text, remedy);
-  return -1;
+  return myelin_bench_fail(remedy, "CycloneDDS: %s%s%s", what, code < 0 ? ": " : "",
+                           code < 0 ? dds_strretcode(-code) : "");
 }
 
 /* What has been written may not have arrived, and goes with its writer. */
@@ -128,7 +123,7 @@ static dds_qos_t *create_qos(const struct myelin_bench_prepare *prepare)
     dds_qset_reliability(qos, DDS_RELIABILITY_RELIABLE,
                          prepare->one_way ? DDS_INFINITY : WRITE_BLOCKS_MAX);
   const int32_t depth = prepare->one_way ? (int32_t)prepare->depth : HISTORY_DEPTH;
-  if (prepare->one_way && reliable) {
+  if (prepare->reliable) {
     dds_qset_history(qos, DDS_HISTORY_KEEP_ALL, 0);
     if (!prepare->is_ping)
       dds_qset_resource_limits(qos, depth, DDS_LENGTH_UNLIMITED, DDS_LENGTH_UNLIMITED);
@@ -193,7 +188,7 @@ static int create_writers(struct link *link, dds_entity_t participant, const dds
     if (create_writer(link, participant, qos, prepare, index) != 0)
       return -1;
   link->writer = link->writers[0];
-  link->is_reliable_stream = prepare->one_way && prepare->reliable;
+  link->is_reliable_stream = prepare->reliable;
   return 0;
 }
 
@@ -205,9 +200,9 @@ static int create_endpoints(struct link *link, const struct myelin_bench_prepare
   dds_qos_t *qos = create_qos(prepare);
   /* First what receives: whoever finds our writer finds our reader too. */
   int status = 0;
-  if (!prepare->one_way || !prepare->is_ping)
+  if (prepare->subscribes)
     status = create_readers(link, participant, qos, prepare);
-  if (status == 0 && (!prepare->one_way || prepare->is_ping))
+  if (status == 0 && prepare->publishes)
     status = create_writers(link, participant, qos, prepare);
   dds_delete_qos(qos);
   return status;
@@ -258,7 +253,6 @@ static int allocate(struct link *link, const char *system)
 
 static int open_link(const struct myelin_bench_prepare *prepare, void **context)
 {
-  const uint64_t until_ns = myelin_bench_now_ns() + prepare->match_timeout_ns;
   if (strlen("ping4294967295_") + strlen(prepare->run) > TOPIC_NAME_MAX)
     return fail("the run's name is too long for a topic", 0, "at most 85 characters");
   /* iceoryx would wait for RouDi for a minute and then abort the process. */
@@ -267,7 +261,7 @@ static int open_link(const struct myelin_bench_prepare *prepare, void **context)
   struct link *link = calloc(1, sizeof *link);
   if (link == NULL)
     return fail("out of memory", 0, NULL);
-  link->topics = prepare->one_way ? prepare->topics : 1;
+  link->topics = prepare->topics;
   link->message_bytes = (size_t)prepare->message_bytes;
   link->type_bytes = (link->message_bytes + 7) & ~(size_t)7;
   int status = allocate(link, prepare->system);
@@ -276,7 +270,7 @@ static int open_link(const struct myelin_bench_prepare *prepare, void **context)
   if (status == 0)
     status = create_endpoints(link, prepare);
   if (status == 0)
-    status = myelin_cyclonedds_match(link, prepare, until_ns);
+    status = myelin_cyclonedds_match(link, prepare);
   if (status == 0)
     status = prove_transport(link, prepare->system);
   if (status != 0) {
@@ -326,8 +320,7 @@ static int wait_for_sample(void *context, uint64_t until_ns)
   struct link *link = context;
   if (link->ready_next < link->ready_count)
     return 1; /* of several topics, one that the last wait has told of */
-  const uint64_t now_ns = myelin_bench_now_ns();
-  const uint64_t left_ns = until_ns > now_ns ? until_ns - now_ns : 0;
+  const uint64_t left_ns = myelin_bench_left_ns(until_ns);
   const dds_duration_t left = left_ns < INT64_MAX ? (dds_duration_t)left_ns : DDS_INFINITY;
   const dds_return_t triggered =
       dds_waitset_wait(link->waitset, link->ready, link->topics, left);

@@ -30,9 +30,7 @@ struct link {
 int myelin_cyclonedds_fail(const char *what, dds_return_t code, const char *remedy);
 #define fail myelin_cyclonedds_fail
 
-/* Returns 0 when every writer has its readers and every reader its writers, at the latest when the
- * clock reads `until_ns`. */
-int myelin_cyclonedds_match(struct link *link, const struct myelin_bench_prepare *prepare,
-                            uint64_t until_ns);
+/* Returns 0 when every writer has its readers and every reader its writers. */
+int myelin_cyclonedds_match(struct link *link, const struct myelin_bench_prepare *prepare);
 
 #endif /* MYELIN_CYCLONEDDS_LINK_H */

@@ -1,7 +1,6 @@
 /* Waits until the other side is there, by the middleware's own word: the matched status of each
  * writer and reader. */
 #include <inttypes.h>
-#include <stdio.h>
 
 #include "link.h"
 
@@ -38,11 +37,10 @@ static int wait_until_matched(const struct end *end, dds_entity_t waitset, uint6
       return 0;
     const uint64_t now_ns = myelin_bench_now_ns();
     if (now_ns >= until_ns) {
-      char what[64];
-      const char *do_what = end->is_writer ? "readers of this side" : "writers for this side";
-      (void)snprintf(what, sizeof what, "timeout: %" PRIu32 " of %" PRIu32 " %s", count,
-                     end->wanted, do_what);
-      return fail(what, 0, "see the other side's log; match_timeout_ms sets the limit");
+      const char *of_whom = end->is_writer ? "readers of this side" : "writers for this side";
+      return myelin_bench_fail("see the other side's log; match_timeout_ms sets the limit",
+                               "CycloneDDS: timeout: %" PRIu32 " of %" PRIu32 " %s", count,
+                               end->wanted, of_whom);
     }
     code = dds_waitset_wait(waitset, NULL, 0, (dds_duration_t)(until_ns - now_ns));
     if (code < 0)
@@ -69,21 +67,19 @@ static int match_end(const struct end *end, dds_entity_t waitset, uint64_t until
   return status;
 }
 
-int myelin_cyclonedds_match(struct link *link, const struct myelin_bench_prepare *prepare,
-                            uint64_t until_ns)
+int myelin_cyclonedds_match(struct link *link, const struct myelin_bench_prepare *prepare)
 {
+  const uint64_t until_ns = prepare->match_until_ns;
   const dds_entity_t some = link->writers != NULL ? link->writers[0] : link->readers[0];
   const dds_entity_t waitset = dds_create_waitset(dds_get_participant(some));
   if (waitset < 0)
     return fail("creating the waitset", waitset, NULL);
-  const uint32_t readers = prepare->one_way ? prepare->subscribers : 1;
-  const uint32_t writers = prepare->one_way ? prepare->publishers : 1;
   int status = 0;
   for (uint32_t index = 0; status == 0 && index < link->topics; index++) {
     if (link->readers != NULL)
-      status = match_end(&(struct end){link->readers[index], false, writers}, waitset, until_ns);
+      status = match_end(&(struct end){link->readers[index], false, prepare->others}, waitset, until_ns);
     if (status == 0 && link->writers != NULL)
-      status = match_end(&(struct end){link->writers[index], true, readers}, waitset, until_ns);
+      status = match_end(&(struct end){link->writers[index], true, prepare->others}, waitset, until_ns);
   }
   (void)dds_delete(waitset);
   return status;

@@ -1,14 +1,10 @@
 /* What the functions of the table do: what a run needs of RouDi, and what is said of it. */
 #include "table.h"
 
-#include <inttypes.h>
-#include <limits.h>
 #include <stdio.h>
 
 #include "version.h"
 
-/* iceoryx 2 cuts a queue off there, and a reader may hold one sample less. */
-#define SHARED_DEPTH_MAX 255
 /* Chunks of a round trip. A direction holds at most the 5 messages after whose loss the kit gives up,
  * one on loan, and one that iceoryx's publisher keeps for reuse: 7, twice, and two to spare. RouDi
  * touches every page of its pools, so more would only be memory. */
@@ -44,17 +40,6 @@ static struct myelin_roudi_need need(const struct myelin_bench_prepare *prepare)
 
 int myelin_cyclonedds_check(const struct myelin_bench_prepare *prepare)
 {
-  const bool is_iceoryx = myelin_cyclonedds_is_iceoryx(prepare->system);
-  const uint32_t depth_max = is_iceoryx ? SHARED_DEPTH_MAX : INT_MAX;
-  if (prepare->one_way && (prepare->depth < 1 || prepare->depth > depth_max)) {
-    char text[128];
-    char remedy[128];
-    (void)snprintf(text, sizeof text, "depth: %" PRIu32 " for %s", prepare->depth, prepare->system);
-    (void)snprintf(remedy, sizeof remedy, "use 1 to %" PRIu32 "; only iceoryx has this limit",
-                   depth_max);
-    myelin_bench_error(text, remedy);
-    return -1;
-  }
   const struct myelin_roudi_need needed = need(prepare);
   return myelin_roudi_check(prepare, &needed);
 }
@@ -81,7 +66,7 @@ const char *myelin_cyclonedds_notes(const struct myelin_bench_prepare *prepare)
   static char text[512];
   if (myelin_cyclonedds_is_shared_memory(prepare->system))
     return NULL;
-  const char *of_reliable = prepare->one_way && prepare->reliable
+  const char *of_reliable = prepare->reliable
                                 ? "\nreliable: a reader with `depth` samples to take blocks the "
                                   "receiving thread of CycloneDDS, for 10 ms each time"
                                 : "";

@@ -4,14 +4,8 @@
 #define MYELIN_CYCLONEDDS_TABLE_H
 
 #include "config.h"
+#include "driver.h"
 #include "myelin_roudi.h"
-
-#ifdef MISSING
-#define PRESENT(function) NULL
-#else
-#define MISSING NULL
-#define PRESENT(function) function
-#endif
 
 /* The largest payload that was tried. CycloneDDS sets no limit of its own below 2 GiB; but RouDi
  * touches 16 chunks of this size, and UDP loses so many of a sample's fragments that one round trip
@@ -21,6 +15,8 @@
 #define PEERS_MAX (MYELIN_CYCLONEDDS_PROCESSES_MAX / 4)
 /* Topics over iceoryx: below what CycloneDDS attaches to iceoryx's listener in a process. */
 #define SHARED_TOPICS_MAX 100
+/* iceoryx 2 cuts a queue off there, and a reader may hold one sample less. */
+#define SHARED_DEPTH_MAX 255
 
 #define SYSTEM(named, waits, described) \
   MYELIN_BENCH_SIZE(system), .name = (named), .about = (described), .missing = MISSING, \
@@ -33,12 +29,11 @@
   .reliability = MYELIN_BENCH_BEST_EFFORT | MYELIN_BENCH_RELIABLE
 #define ICEORYX \
   .transport = MYELIN_BENCH_TRANSPORT_SHARED_MEMORY, .topics_max = SHARED_TOPICS_MAX, .daemon = 1, \
+  .depth_max = SHARED_DEPTH_MAX, \
   .reliability = MYELIN_BENCH_BEST_EFFORT
 
 #define DRIVER \
-  .abi = MYELIN_BENCH_ABI, MYELIN_BENCH_SIZE(driver), .systems = systems, \
-  .system_count = sizeof systems / sizeof systems[0], .link = PRESENT(&myelin_cyclonedds_link), \
-  .options = "pools", .check = PRESENT(myelin_cyclonedds_check), \
+  DRIVER_OF(systems, myelin_cyclonedds_link), .options = "pools", .check = PRESENT(myelin_cyclonedds_check), \
   .probe = PRESENT(myelin_cyclonedds_probe), .notes = PRESENT(myelin_cyclonedds_notes), \
   .start_daemon = PRESENT(myelin_cyclonedds_start_daemon), \
   .daemon_pids = myelin_roudi_daemon_pids, .check_daemon = myelin_roudi_check_daemon, \

@@ -1,6 +1,6 @@
 /* CycloneDDS 0.10: iceoryx is built into the library, loans are a writer's alone. */
 #define _GNU_SOURCE
-#include "../../library_version.h"
+#include "library_version.h"
 #include "version.h"
 
 #include "config.h"

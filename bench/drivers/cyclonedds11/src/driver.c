@@ -36,9 +36,4 @@ static const struct myelin_bench_system systems[] = {
 /* main.rs: removes what killed processes have left behind. */
 int myelin_cyclonedds11_clean(void);
 
-static const struct myelin_bench_driver driver = {DRIVER, .clean = myelin_cyclonedds11_clean};
-
-int main(void)
-{
-  return myelin_bench_main(&driver);
-}
+DRIVER_MAIN(DRIVER, .clean = myelin_cyclonedds11_clean)

@@ -2,7 +2,7 @@
  * PSMX_IOX is the path of CycloneDDS's own plug-in for iceoryx; that for Myelin is searched for
  * when the driver runs. */
 #define _GNU_SOURCE
-#include "../../library_version.h"
+#include "library_version.h"
 #include "../../cyclonedds/src/version.h"
 
 #include <limits.h>

@@ -7,16 +7,8 @@
  *
  * `README.md` explains the choices and eCAL's peculiarities. Without eCAL, MISSING says why.
  */
+#include "driver.h"
 #include "link.h"
-
-#ifndef MISSING
-#define MISSING NULL
-#define LINK (&myelin_ecal_link)
-#define PROBE myelin_ecal_probe
-#else
-#define LINK NULL
-#define PROBE NULL
-#endif
 
 /* The same as the floor's, for comparison; the samples of a run fit into memory. */
 #define PAYLOAD_BYTES_MAX (64u << 20)
@@ -43,17 +35,4 @@ static const struct myelin_bench_system systems[] = {
            "eCAL over shared memory, zero_copy_mode: read where it lies, callbacks", 0),
 };
 
-static const struct myelin_bench_driver driver = {
-    .abi = MYELIN_BENCH_ABI,
-    MYELIN_BENCH_SIZE(driver),
-    .systems = systems,
-    .system_count = 2,
-    .link = LINK,
-    .probe = PROBE,
-    .clean = myelin_ecal_clean,
-};
-
-int main(void)
-{
-  return myelin_bench_main(&driver);
-}
+DRIVER_MAIN(DRIVER_OF(systems, myelin_ecal_link), .probe = PRESENT(myelin_ecal_probe), .clean = myelin_ecal_clean)

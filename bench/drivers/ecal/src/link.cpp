@@ -57,20 +57,19 @@ eCAL::Configuration configuration() {
 class Link {
 public:
     explicit Link(const myelin_bench_prepare &prepare)
-        : message_bytes_(prepare.message_bytes), is_reliable_(prepare.one_way && prepare.reliable) {
+        : message_bytes_(prepare.message_bytes), is_reliable_(prepare.reliable) {
         const bool is_ping = prepare.is_ping != 0;
-        if (is_ping || !prepare.one_way) {
+        if (prepare.publishes) {
             open_publishers(prepare, is_ping ? "/ping" : "/pong");
         }
-        if (!is_ping || !prepare.one_way) {
+        if (prepare.subscribes) {
             open_subscribers(prepare, is_ping ? "/pong" : "/ping");
         }
     }
 
     // Whether all ends of the other side have matched, on every topic.
     bool is_matched(const myelin_bench_prepare &prepare) const {
-        const auto others = prepare.is_ping ? prepare.subscribers : prepare.publishers;
-        const size_t expected = prepare.one_way ? others : 1;
+        const size_t expected = prepare.others;
         return std::all_of(publishers_.begin(), publishers_.end(),
                            [&](const auto &it) { return it.GetSubscriberCount() >= expected; }) &&
                std::all_of(subscribers_.begin(), subscribers_.end(),
@@ -186,9 +185,8 @@ int open_link(const myelin_bench_prepare *prepare, void **link) {
             return fail("it does not start", "see this run's log");
         }
         *link = new Link(*prepare);
-        const uint64_t until_ns = myelin_bench_now_ns() + prepare->match_timeout_ns;
         while (!of(*link).is_matched(*prepare)) {
-            if (myelin_bench_now_ns() >= until_ns) {
+            if (myelin_bench_now_ns() >= prepare->match_until_ns) {
                 close_link(*link);
                 return fail(prepare->is_ping ? "pong did not connect" : "ping did not connect",
                             "see its log in the results folder; eCAL takes a second to match, and "

@@ -6,17 +6,13 @@
 //! eCAL's files are in a folder of the run and are removed with it.
 #![no_main]
 
-#[path = "../../run_folder.rs"]
-mod run_folder;
-
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 use std::sync::Mutex;
 
 use myelin_bench_kit::capi::status;
-
-use run_folder::RunFolder;
+use myelin_bench_kit::run_folder::{RunFolder, RunFolders};
 
 static FOLDER: Mutex<Option<RunFolder>> = Mutex::new(None);
 
@@ -28,7 +24,7 @@ static FOLDER: Mutex<Option<RunFolder>> = Mutex::new(None);
 pub unsafe extern "C" fn myelin_ecal_enter(run: *const c_char) -> c_int {
     // SAFETY: required of the caller.
     let run = unsafe { CStr::from_ptr(run) }.to_string_lossy();
-    status(RunFolder::enter(PREFIX, &run).map(|folder| {
+    status(FOLDERS.enter(&run).map(|folder| {
         *FOLDER.lock().expect("no thread panics while it holds the lock") = Some(folder);
     }))
 }
@@ -42,7 +38,7 @@ pub extern "C" fn myelin_ecal_leave() {
 /// See `link.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn myelin_ecal_clean() -> c_int {
-    status(run_folder::clean(PREFIX))
+    status(FOLDERS.clean())
 }
 
 /// Like the C library's function, in the run's folder.
@@ -80,4 +76,4 @@ unsafe fn path_of(name: *const c_char) -> CString {
     CString::new(folder.join(name).into_os_string().into_vec()).expect("two strings without zeros")
 }
 
-const PREFIX: &str = "myelin-ecal-";
+const FOLDERS: RunFolders = RunFolders::in_memory("myelin-ecal-");

@@ -13,16 +13,8 @@
  * `README.md` says what each system is given and why, and what its limits are. `check/` holds a round
  * trip written without the kit. Without Fast DDS, MISSING is why.
  */
+#include "driver.h"
 #include "link.h"
-
-#ifndef MISSING
-#define MISSING NULL
-#define LINK (&myelin_fastdds_link)
-#define VERSION myelin_fastdds_version()
-#else
-#define LINK NULL
-#define VERSION NULL
-#endif
 
 /* The largest payload that was tried. */
 #define PAYLOAD_BYTES_MAX (16u << 20)
@@ -30,11 +22,6 @@
 #define PROCESSES_MAX 16
 /* Topics that were tried. */
 #define TOPICS_MAX 1000
-
-static void probe(struct myelin_bench_system *system)
-{
-  system->version = VERSION;
-}
 
 #define SYSTEM(named, described) \
   MYELIN_BENCH_SIZE(system), .name = (named), .about = (described), .missing = MISSING, \
@@ -54,18 +41,4 @@ static const struct myelin_bench_system systems[] = {
      .transport = MYELIN_BENCH_TRANSPORT_SHARED_MEMORY, .loans = 1},
 };
 
-static const struct myelin_bench_driver driver = {
-    .abi = MYELIN_BENCH_ABI,
-    MYELIN_BENCH_SIZE(driver),
-    .systems = systems,
-    .system_count = sizeof systems / sizeof systems[0],
-    .link = LINK,
-    .check = myelin_fastdds_check,
-    .probe = probe,
-    .clean = myelin_fastdds_clean,
-};
-
-int main(void)
-{
-  return myelin_bench_main(&driver);
-}
+DRIVER_MAIN(DRIVER_OF(systems, myelin_fastdds_link), .check = myelin_fastdds_check, .probe = PRESENT(myelin_fastdds_probe), .clean = myelin_fastdds_clean)

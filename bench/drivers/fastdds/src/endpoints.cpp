@@ -71,8 +71,7 @@ Mapped mapped_segments(const std::string &own_prefix)
 
 Endpoints::Endpoints(const myelin_bench_prepare &prepare)
     : inbox(prepare.topics), writer_listener_(matches_),
-      readers_of_a_writer_(static_cast<std::int32_t>(prepare.one_way ? prepare.subscribers : 1)),
-      writers_of_a_reader_(static_cast<std::int32_t>(prepare.one_way ? prepare.publishers : 1))
+      others_(static_cast<std::int32_t>(prepare.others))
 {
   try {
     create(prepare);
@@ -101,7 +100,7 @@ void Endpoints::create(const myelin_bench_prepare &prepare)
                 "topic " + name);
   };
   /* First what receives: whoever finds our writer finds our reader too. */
-  if (!prepare.one_way || !prepare.is_ping) {
+  if (prepare.subscribes) {
     auto *subscriber = made(participant_->create_subscriber(SUBSCRIBER_QOS_DEFAULT), "subscriber");
     StatusMask mask = StatusMask::subscription_matched();
     if (prepare.topics > 1)
@@ -113,7 +112,7 @@ void Endpoints::create(const myelin_bench_prepare &prepare)
       readers.push_back(made(reader, "reader"));
     }
   }
-  if (!prepare.one_way || prepare.is_ping) {
+  if (prepare.publishes) {
     auto *publisher = made(participant_->create_publisher(PUBLISHER_QOS_DEFAULT), "publisher");
     for (std::uint32_t number = 0; number < prepare.topics; number++) {
       auto *writer = publisher->create_datawriter_with_profile(
@@ -148,13 +147,13 @@ void Endpoints::wait_until_matched(Instant until)
     for (; writer < writers.size(); writer++) {
       PublicationMatchedStatus status;
       (void)writers[writer]->get_publication_matched_status(status);
-      if (status.current_count < readers_of_a_writer_)
+      if (status.current_count < others_)
         break;
     }
     for (; reader < readers.size(); reader++) {
       SubscriptionMatchedStatus status;
       (void)readers[reader]->get_subscription_matched_status(status);
-      if (status.current_count < writers_of_a_reader_)
+      if (status.current_count < others_)
         break;
     }
     const bool is_read = writer == writers.size();
@@ -188,8 +187,7 @@ void Endpoints::prove(const Transport &transport) const
     return;
   /* A writer has mapped each matched reader's notification, a reader each matched writer's pool. */
   const std::size_t counterparts =
-      writers.size() * static_cast<std::size_t>(readers_of_a_writer_) +
-      readers.size() * static_cast<std::size_t>(writers_of_a_reader_);
+      (writers.size() + readers.size()) * static_cast<std::size_t>(others_);
   if (mapped.others.size() < counterparts)
     throw Failure("shares data with " + std::to_string(mapped.others.size()) + " of " +
                       std::to_string(counterparts) + " matched endpoints",

@@ -54,8 +54,7 @@ private:
   WriterListener writer_listener_;
   std::vector<std::unique_ptr<ReaderListener>> reader_listeners_;
   eprosima::fastdds::dds::DomainParticipant *participant_ = nullptr;
-  std::int32_t readers_of_a_writer_;
-  std::int32_t writers_of_a_reader_;
+  std::int32_t others_; /* readers of each writer, writers of each reader */
 };
 
 } // namespace myelin

@@ -18,7 +18,7 @@
 #include <fastdds/dds/domain/DomainParticipantFactory.hpp>
 #include <fastdds/dds/subscriber/SampleInfo.hpp>
 
-#include "../../library_version.h"
+#include "library_version.h"
 #include "endpoints.hpp"
 #include "link.h"
 #include "versions.hpp"
@@ -116,8 +116,7 @@ Instant now()
 
 std::uint64_t left_ns(std::uint64_t until_ns)
 {
-  const std::uint64_t now_ns = myelin_bench_now_ns();
-  return std::min(until_ns > now_ns ? until_ns - now_ns : 0, WAIT_NS_MAX);
+  return std::min(myelin_bench_left_ns(until_ns), WAIT_NS_MAX);
 }
 
 myelin::Transport transport_of(const std::string &system)
@@ -143,7 +142,7 @@ int open_link(const myelin_bench_prepare *prepare, void **context)
     load_profiles(*prepare);
     const myelin::Transport transport = transport_of(prepare->system);
     auto link = std::make_unique<Link>(*prepare);
-    link->awaits_acknowledgements = prepare->one_way && prepare->is_ping && prepare->reliable;
+    link->awaits_acknowledgements = prepare->is_ping && prepare->reliable;
     const bool is_reliable = !prepare->one_way || prepare->reliable;
     link->lingers_at_close = prepare->is_ping ? transport.data_sharing : is_reliable;
     if (transport.data_sharing && overtakes(*prepare))
@@ -346,10 +345,10 @@ void release(void *context)
 } // namespace
 
 extern "C" {
-const char *myelin_fastdds_version(void)
+void myelin_fastdds_probe(myelin_bench_system *system)
 {
   auto *factory = &DomainParticipantFactory::get_instance;
-  return library_version(reinterpret_cast<const void *>(factory), FASTDDS_VERSION_STR);
+  system->version = library_version(reinterpret_cast<const void *>(factory), FASTDDS_VERSION_STR);
 }
 
 const myelin_bench_link myelin_fastdds_link = {

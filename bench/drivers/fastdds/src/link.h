@@ -13,7 +13,7 @@ extern "C" {
 
 /* link.cpp */
 extern const struct myelin_bench_link myelin_fastdds_link;
-const char *myelin_fastdds_version(void); /* of the library that runs */
+void myelin_fastdds_probe(struct myelin_bench_system *system); /* the version of the library that runs */
 
 /* main.rs: the configuration of a run for Fast DDS 2 or 3 (`major`), also left in the run's folder.
  * Without `sends_whole` shared memory takes fragments of at most 64 KiB. The caller frees it. */

@@ -9,11 +9,11 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use myelin_bench_kit::protocol::{Prepare, Role};
+use myelin_bench_kit::run_folder::RunFolder;
 use myelin_bench_kit::{Error, Link, RoundTrip, Stream, clock};
 
-use crate::FOLDER;
+use crate::FOLDERS;
 use crate::bridge::Topic;
-use crate::run_folder::RunFolder;
 
 /// Opens `prepare.role` of round trips, with HORUS's default capacity.
 pub fn open(prepare: &Prepare) -> Result<Box<dyn RoundTrip>, Error> {
@@ -32,10 +32,10 @@ pub fn open_stream(prepare: &Prepare) -> Result<Stream, Error> {
 }
 
 fn open_topics(prepare: &Prepare, capacity: u32) -> Result<(Outbox, Inbox), Error> {
-    let until_ns = clock::monotonic_ns().saturating_add(prepare.match_timeout_ns);
+    let until_ns = prepare.match_until_ns();
     // HORUS replaces all characters except letters and digits.
     let run = prepare.run.replace('-', "_");
-    let folder = Rc::new(RunFolder::enter(FOLDER, &run)?);
+    let folder = Rc::new(FOLDERS.enter(&run)?);
     let name = folder.path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let namespace = name.trim_start_matches("horus_");
     // SAFETY: no other thread reads the environment: the kit's thread reads standard input, and
@@ -46,7 +46,7 @@ fn open_topics(prepare: &Prepare, capacity: u32) -> Result<(Outbox, Inbox), Erro
     let mut incoming = Topic::open(back, prepare.payload_bytes, capacity)?;
     let outgoing = Topic::open(out, prepare.payload_bytes, capacity)?;
     incoming.receive();
-    let expected = if is_ping { prepare.subscribers.max(1) } else { 1 };
+    let expected = prepare.others();
     while outgoing.subscribers() < expected {
         if clock::monotonic_ns() >= until_ns {
             return Err(timeout(prepare, outgoing.subscribers(), expected));

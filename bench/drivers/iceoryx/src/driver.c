@@ -8,17 +8,10 @@
  * the choices and limits. Without iceoryx, MISSING says why.
  */
 #include <inttypes.h>
-#include <stdio.h>
 
+#include "driver.h"
 #include "link.h"
 #include "myelin_roudi.h"
-
-#ifndef MISSING
-#define MISSING NULL
-#define LINK (&myelin_iceoryx_link)
-#else
-#define LINK NULL
-#endif
 
 /* The largest tested payload. iceoryx's limit is 4 GiB, but RouDi's memory is smaller. */
 #define PAYLOAD_BYTES_MAX (64u << 20)
@@ -63,32 +56,20 @@ static struct myelin_roudi_need need(const struct myelin_bench_prepare *prepare)
  * those by which the sides find each other (see `match` in link.cpp). */
 static int check_limits(const struct myelin_bench_prepare *prepare)
 {
-  char text[256];
-  char remedy[64];
-  if (prepare->depth < 1 || prepare->depth > DEPTH_MAX) {
-    (void)snprintf(text, sizeof text, "%s: a subscriber keeps 1 to %d samples, not %" PRIu32,
-                   prepare->system, DEPTH_MAX, prepare->depth);
-    (void)snprintf(remedy, sizeof remedy, "use a workload.depth of at most %d", DEPTH_MAX);
-    myelin_bench_error(text, remedy);
-    return -1;
-  }
   const uint64_t pings = prepare->publishers;
   const uint64_t ports = pings * prepare->topics + 2 * pings * prepare->subscribers;
-  if (ports > PUBLISHER_PORTS_MAX) {
-    (void)snprintf(text, sizeof text,
-                   "%s: %" PRIu32 " publishers of %" PRIu32 " topics for %" PRIu32
-                   " subscribers need %" PRIu64 " publishers of iceoryx, which allows %d",
-                   prepare->system, prepare->publishers, prepare->topics, prepare->subscribers,
-                   ports, PUBLISHER_PORTS_MAX);
-    myelin_bench_error(text, "use fewer topics, publishers or subscribers");
-    return -1;
-  }
-  return 0;
+  if (ports <= PUBLISHER_PORTS_MAX)
+    return 0;
+  return myelin_bench_fail("use fewer topics, publishers or subscribers",
+                           "%s: %" PRIu32 " publishers of %" PRIu32 " topics for %" PRIu32
+                           " subscribers need %" PRIu64 " publishers of iceoryx, which allows %d",
+                           prepare->system, prepare->publishers, prepare->topics,
+                           prepare->subscribers, ports, PUBLISHER_PORTS_MAX);
 }
 
 static int check(const struct myelin_bench_prepare *prepare)
 {
-  if (prepare->one_way && check_limits(prepare) != 0)
+  if (check_limits(prepare) != 0)
     return -1;
   const struct myelin_roudi_need needed = need(prepare);
   return myelin_roudi_check(prepare, &needed);
@@ -109,6 +90,7 @@ static int start_daemon(const struct myelin_bench_prepare *prepare, void **daemo
                  MYELIN_BENCH_FLOOD | MYELIN_BENCH_STARTUP | MYELIN_BENCH_REPLAY, \
     .reliability = MYELIN_BENCH_BEST_EFFORT | MYELIN_BENCH_RELIABLE, \
     .publishers_max = PROCESSES_MAX, .subscribers_max = PROCESSES_MAX, .topics_max = TOPICS_MAX, \
+    .depth_max = DEPTH_MAX, \
     .daemon = 1, \
   }
 
@@ -119,23 +101,4 @@ static const struct myelin_bench_system systems[] = {
            MYELIN_BENCH_WAIT_BLOCK),
 };
 
-static const struct myelin_bench_driver driver = {
-    .abi = MYELIN_BENCH_ABI,
-    MYELIN_BENCH_SIZE(driver),
-    .systems = systems,
-    .system_count = 2,
-    .link = LINK,
-    .options = "pools",
-    .check = check,
-    .probe = myelin_roudi_probe,
-    .start_daemon = start_daemon,
-    .daemon_pids = myelin_roudi_daemon_pids,
-    .check_daemon = myelin_roudi_check_daemon,
-    .stop_daemon = myelin_roudi_stop_daemon,
-    .clean = myelin_roudi_clean,
-};
-
-int main(void)
-{
-  return myelin_bench_main(&driver);
-}
+DRIVER_MAIN(DRIVER_OF(systems, myelin_iceoryx_link), .options = "pools", .check = check, .probe = myelin_roudi_probe, .start_daemon = start_daemon, .daemon_pids = myelin_roudi_daemon_pids, .check_daemon = myelin_roudi_check_daemon, .stop_daemon = myelin_roudi_stop_daemon, .clean = myelin_roudi_clean)

@@ -97,11 +97,11 @@ void create_topics(Link &link, const myelin_bench_prepare &prepare)
   const char *out = prepare.is_ping ? "ping" : "pong";
   const char *in = prepare.is_ping ? "pong" : "ping";
   const uint64_t depth = prepare.one_way ? prepare.depth : ROUND_TRIP_DEPTH;
-  const bool reliable = prepare.one_way && prepare.reliable;
-  if (!prepare.one_way || !prepare.is_ping)
+  const bool reliable = prepare.reliable;
+  if (prepare.subscribes)
     for (uint32_t topic = 0; topic < prepare.topics; topic++)
       link.subscribers.push_back(create_subscriber(link, in, topic, depth, reliable));
-  if (!prepare.one_way || prepare.is_ping)
+  if (prepare.publishes)
     for (uint32_t topic = 0; topic < prepare.topics; topic++)
       link.publishers.push_back(create_publisher(link, out, topic, reliable));
 }
@@ -128,13 +128,12 @@ int create_waitset(Link &link, const myelin_bench_prepare &prepare)
 // connects a port with all existing ones before it answers the process that asked for it. So a
 // publisher with a subscriber shows that the other end's ports are connected, too. This sends no
 // messages.
-int match(Link &link, const myelin_bench_prepare &prepare, uint64_t until_ns)
+int match(Link &link, const myelin_bench_prepare &prepare)
 {
   const char *mine = prepare.is_ping ? "here-ping" : "here-pong";
   const char *theirs = prepare.is_ping ? "here-pong" : "here-ping";
-  const uint32_t of_stream = prepare.is_ping ? prepare.subscribers : prepare.publishers;
-  const uint32_t count = prepare.one_way ? of_stream : 1;
-  link.here = create_subscriber(link, mine, prepare.one_way ? prepare.index : 0, 1, false);
+  const uint32_t count = prepare.others;
+  link.here = create_subscriber(link, mine, prepare.index, 1, false);
   for (uint32_t index = 0; index < count; index++)
     link.others.push_back(create_publisher(link, theirs, index, false));
   for (uint32_t found = 0;;) {
@@ -142,7 +141,7 @@ int match(Link &link, const myelin_bench_prepare &prepare, uint64_t until_ns)
       found++;
     if (found == count)
       return 0;
-    if (myelin_bench_now_ns() >= until_ns) {
+    if (myelin_bench_now_ns() >= prepare.match_until_ns) {
       const std::string absent = (prepare.is_ping ? "pong" : "ping") + std::to_string(found);
       return fail("timeout: " + absent + " did not connect",
                   "see the other side's log; match_timeout_ms sets the limit");
@@ -181,7 +180,6 @@ void close_link(void *context)
 
 int open_link(const myelin_bench_prepare *prepare, void **context)
 {
-  const uint64_t until_ns = myelin_bench_now_ns() + prepare->match_timeout_ns;
   if (std::strlen(prepare->run) > RUN_CHARACTERS_MAX)
     return fail("the run's name is too long", "at most 72 characters");
   // iceoryx would wait for RouDi, and then abort.
@@ -198,7 +196,7 @@ int open_link(const myelin_bench_prepare *prepare, void **context)
   create_topics(*link, *prepare);
   int status = create_waitset(*link, *prepare);
   if (status == 0)
-    status = match(*link, *prepare, until_ns);
+    status = match(*link, *prepare);
   if (status == 0)
     status = check_topics(*link);
   if (status != 0) {
@@ -271,8 +269,7 @@ int wait_for_chunk(void *context, uint64_t until_ns)
   // Each subscriber found by the last wait still has its sample.
   if (link.found_next < link.found.size())
     return 1;
-  const uint64_t now_ns = myelin_bench_now_ns();
-  const uint64_t left_ns = until_ns > now_ns ? until_ns - now_ns : 0;
+  const uint64_t left_ns = myelin_bench_left_ns(until_ns);
   link.found = link.waitset->timedWait(iox::units::Duration::fromNanoseconds(left_ns));
   link.found_next = 0;
   return !link.found.empty();

@@ -259,14 +259,7 @@ impl myelin_bench_kit::Subscriber for Polling {
 
 /// `iceoryx2.event`: sleeps in a listener.
 ///
-/// A hop takes 8 system calls with the listener's own timed wait (which sets the socket's mode and
-/// time limit each time), 4 with a wait set, 3 with `poll` on the listener's socket. With cores
-/// awake timed wait and wait set took 10.5 and 11.7 µs; the measurement of `poll` was too noisy to
-/// rank it. This uses the simplest one.
-///
-/// All topics of a stream share one event service, with an event for each topic. A listener for
-/// each topic would need a socket for each, and a wait set would check all of them at every
-/// wake-up.
+/// `README.md` compares ways to wait.
 pub struct Blocking {
     // Dropped in this order.
     listener: Listener<ipc::Service>,

@@ -6,22 +6,10 @@
  *
  * `README.md` explains the choices and limits. Without liblcm, MISSING says why.
  */
-#include <limits.h>
-#include <stdio.h>
+#include "driver.h"
 
-#include "myelin_bench_kit.h"
-
-#ifndef MISSING
-#define MISSING NULL
 extern const struct myelin_bench_link myelin_lcm_link;
 extern void myelin_lcm_probe(struct myelin_bench_system *system);
-#define LINK (&myelin_lcm_link)
-#define PROBE myelin_lcm_probe
-#else
-#define VERSION NULL
-#define LINK NULL
-#define PROBE NULL
-#endif
 
 /* LCM keeps 16 MiB of incomplete messages (its MAX_FRAG_BUF_TOTAL_SIZE), so it drops a larger
  * message while it arrives. 64 KiB of that is reserved for other messages. */
@@ -31,17 +19,6 @@ extern void myelin_lcm_probe(struct myelin_bench_system *system);
 /* Largest tested number of channels. LCM has no limit, but searches all of them for each packet
  * that names one for the first time. */
 #define TOPICS_MAX 1024
-
-static int check(const struct myelin_bench_prepare *prepare)
-{
-  char text[64];
-  if (!prepare->one_way || (prepare->depth > 0 && prepare->depth <= INT_MAX))
-    return 0;
-  /* For LCM, 0 means no limit. */
-  (void)snprintf(text, sizeof text, "lcm.udpm: a depth of %u cannot be", prepare->depth);
-  myelin_bench_error(text, "workload.depth: at least 1");
-  return -1;
-}
 
 static const struct myelin_bench_system systems[] = {{
     MYELIN_BENCH_SIZE(system),
@@ -60,17 +37,4 @@ static const struct myelin_bench_system systems[] = {{
     .topics_max = TOPICS_MAX,
 }};
 
-static const struct myelin_bench_driver driver = {
-    .abi = MYELIN_BENCH_ABI,
-    MYELIN_BENCH_SIZE(driver),
-    .systems = systems,
-    .system_count = 1,
-    .link = LINK,
-    .check = check,
-    .probe = PROBE,
-};
-
-int main(void)
-{
-  return myelin_bench_main(&driver);
-}
+DRIVER_MAIN(DRIVER_OF(systems, myelin_lcm_link), .probe = PRESENT(myelin_lcm_probe))

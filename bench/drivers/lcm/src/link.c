@@ -70,14 +70,6 @@ struct link {
   bool is_foreign; /* a message of another size has arrived */
 };
 
-static int fail(const char *what, const char *remedy)
-{
-  char text[256];
-  (void)snprintf(text, sizeof text, "LCM: %s", what);
-  myelin_bench_error(text, remedy);
-  return -1;
-}
-
 static void close_link(void *context)
 {
   struct link *link = context;
@@ -112,12 +104,12 @@ static lcm_t *create_lcm(uint32_t domain)
   const unsigned before = myelin_lcm_joined_on_loopback();
   lcm_t *lcm = lcm_create(url);
   if (lcm == NULL) {
-    (void)fail("it could not be created",
-               "see this run's log; if it has no route: ip route add " GROUP " dev lo");
+    (void)myelin_bench_fail("see this run's log; if it has no route: ip route add " GROUP " dev lo",
+                            "LCM: it could not be created");
     return NULL;
   }
   if (myelin_lcm_joined_on_loopback() == before) {
-    (void)fail("its sockets are not on the loopback interface", NULL);
+    (void)myelin_bench_fail(NULL, "LCM: its sockets are not on the loopback interface");
     lcm_destroy(lcm);
     return NULL;
   }
@@ -144,19 +136,19 @@ static int subscribe(struct link *link, const struct myelin_bench_prepare *prepa
   const unsigned before = myelin_lcm_joined_on_loopback();
   link->received = calloc(1, link->message_bytes);
   if (link->received == NULL)
-    return fail("out of memory", NULL);
+    return myelin_bench_fail(NULL, "LCM: out of memory");
   for (uint32_t topic = 0; topic < prepare->topics; topic++) {
     char channel[CHANNEL_BYTES];
     (void)snprintf(channel, sizeof channel, "%s_%s%" PRIu32, prepare->run,
                    prepare->is_ping ? "pong" : "ping", topic);
     lcm_subscription_t *subscription = lcm_subscribe(link->lcm, channel, on_message, link);
     if (subscription == NULL)
-      return fail("subscribing", "its own message is in this run's log");
+      return myelin_bench_fail("its own message is in this run's log", "LCM: subscribing");
     if (prepare->one_way)
       (void)lcm_subscription_set_queue_capacity(subscription, (int)prepare->depth);
   }
   if (myelin_lcm_joined_on_loopback() == before)
-    return fail("its receiving socket is not on the loopback interface", NULL);
+    return myelin_bench_fail(NULL, "LCM: its receiving socket is not on the loopback interface");
   link->ready_fd = lcm_get_fileno(link->lcm);
   return 0;
 }
@@ -165,7 +157,7 @@ static int name_channels(struct link *link, const struct myelin_bench_prepare *p
 {
   link->channels = calloc(prepare->topics, sizeof *link->channels);
   if (link->channels == NULL)
-    return fail("out of memory", NULL);
+    return myelin_bench_fail(NULL, "LCM: out of memory");
   for (uint32_t topic = 0; topic < prepare->topics; topic++)
     (void)snprintf(link->channels[topic], CHANNEL_BYTES, "%s_%s%" PRIu32, prepare->run,
                    prepare->is_ping ? "ping" : "pong", topic);
@@ -195,20 +187,19 @@ static int say_hello(struct matching *matching)
 {
   const int status =
       lcm_publish(matching->lcm, matching->channel, &matching->mine, sizeof matching->mine);
-  return status == 0 ? 0 : fail("publishing", strerror(errno));
+  return status == 0 ? 0 : myelin_bench_fail(strerror(errno), "LCM: publishing");
 }
 
 static int timed_out(const struct matching *matching)
 {
-  char text[128];
   const uint64_t missing = matching->expected & ~(matching->mine.heard & matching->heard_by);
   unsigned index = 0;
   while ((missing >> index & 1) == 0)
     index++;
-  (void)snprintf(text, sizeof text, "timeout: %s%u %s", matching->mine.is_ping ? "pong" : "ping",
-                 index, matching->mine.heard >> index & 1 ? "does not hear this side"
-                                                          : "did not connect");
-  return fail(text, "see the other side's log; match_timeout_ms sets the limit");
+  return myelin_bench_fail(
+      "see the other side's log; match_timeout_ms sets the limit", "LCM: timeout: %s%u %s",
+      matching->mine.is_ping ? "pong" : "ping", index,
+      matching->mine.heard >> index & 1 ? "does not hear this side" : "did not connect");
 }
 
 /* Calls until each end of the other side has been heard, and has reported that it hears this end.
@@ -222,7 +213,7 @@ static int call(struct matching *matching, uint64_t until_ns)
       return timed_out(matching);
     matching->news = poll(&ready, 1, CALL_EVERY_MS) == 0;
     if ((ready.revents & POLLIN) != 0 && lcm_handle(matching->lcm) != 0)
-      return fail("handling a message", NULL);
+      return myelin_bench_fail(NULL, "LCM: handling a message");
     if (matching->news)
       status = say_hello(matching);
   }
@@ -244,7 +235,7 @@ static int linger(struct matching *matching, uint64_t until_ns)
     if (poll(&ready, 1, CALL_EVERY_MS) <= 0)
       continue;
     if (lcm_handle(matching->lcm) != 0)
-      return fail("handling a message", NULL);
+      return myelin_bench_fail(NULL, "LCM: handling a message");
     if (matching->news) {
       asked_ns = now_ns;
       status = say_hello(matching);
@@ -256,14 +247,14 @@ static int linger(struct matching *matching, uint64_t until_ns)
 /* LCM has no discovery: its publishers know no subscribers. So each end, once it has subscribed to
  * its topics, calls over a channel of the run that carries no data, until all ends of the other
  * side have answered. The object for this is destroyed before anything is measured. */
-static int match(const struct myelin_bench_prepare *prepare, uint64_t until_ns)
+static int match(const struct myelin_bench_prepare *prepare)
 {
-  const uint32_t count =
-      prepare->one_way ? (prepare->is_ping ? prepare->subscribers : prepare->publishers) : 1;
+  const uint64_t until_ns = prepare->match_until_ns;
+  const uint32_t count = prepare->others;
   struct matching matching = {.mine = {.is_ping = prepare->is_ping != 0,
-                                       .index = prepare->one_way ? prepare->index : 0}};
+                                       .index = prepare->index}};
   if (count > 64 || matching.mine.index >= 64)
-    return fail("more than 64 processes of a role", NULL);
+    return myelin_bench_fail(NULL, "LCM: more than 64 processes of a role");
   matching.expected = count == 64 ? UINT64_MAX : ((uint64_t)1 << count) - 1;
   (void)snprintf(matching.channel, sizeof matching.channel, "%s_here", prepare->run);
   matching.lcm = create_lcm(prepare->domain);
@@ -271,7 +262,7 @@ static int match(const struct myelin_bench_prepare *prepare, uint64_t until_ns)
     return -1;
   int status = 0;
   if (lcm_subscribe(matching.lcm, matching.channel, on_hello, &matching) == NULL)
-    status = fail("subscribing", "its own message is in this run's log");
+    status = myelin_bench_fail("its own message is in this run's log", "LCM: subscribing");
   if (status == 0)
     status = call(&matching, until_ns);
   if (status == 0 && prepare->publishers + prepare->subscribers > 2)
@@ -282,20 +273,19 @@ static int match(const struct myelin_bench_prepare *prepare, uint64_t until_ns)
 
 static int open_link(const struct myelin_bench_prepare *prepare, void **context)
 {
-  const uint64_t until_ns = myelin_bench_now_ns() + prepare->match_timeout_ns;
   if (strlen(prepare->run) > RUN_CHARACTERS_MAX)
-    return fail("the run's name is too long for a channel", "at most 48 characters");
+    return myelin_bench_fail("at most 48 characters", "LCM: the run's name is too long for a channel");
   struct link *link = calloc(1, sizeof *link);
   if (link == NULL)
-    return fail("out of memory", NULL);
+    return myelin_bench_fail(NULL, "LCM: out of memory");
   link->ready_fd = -1;
   link->message_bytes = (size_t)prepare->message_bytes;
   link->lcm = create_lcm(prepare->domain);
   int status = link->lcm == NULL ? -1 : name_channels(link, prepare);
-  if (status == 0 && (!prepare->one_way || !prepare->is_ping))
+  if (status == 0 && prepare->subscribes)
     status = subscribe(link, prepare);
   if (status == 0)
-    status = match(prepare, until_ns);
+    status = match(prepare);
   if (status != 0) {
     close_link(link);
     return status;
@@ -315,21 +305,20 @@ static int publish(void *context, const void *message, size_t bytes)
   struct link *link = context;
   const char *channel = link->channels[link->selected];
   const int status = lcm_publish(link->lcm, channel, message, (unsigned)bytes);
-  return status == 0 ? 0 : fail("publishing", strerror(errno));
+  return status == 0 ? 0 : myelin_bench_fail(strerror(errno), "LCM: publishing");
 }
 
 /* Like lcm_handle_timeout before it handles a message, but with nanoseconds. */
 static int wait_for_message(void *context, uint64_t until_ns)
 {
   struct link *link = context;
-  const uint64_t now_ns = myelin_bench_now_ns();
-  const uint64_t left_ns = until_ns > now_ns ? until_ns - now_ns : 0;
+  const uint64_t left_ns = myelin_bench_left_ns(until_ns);
   const struct timespec left = {.tv_sec = (time_t)(left_ns / 1000000000u),
                                 .tv_nsec = (long)(left_ns % 1000000000u)};
   struct pollfd ready = {.fd = link->ready_fd, .events = POLLIN};
   const int found = ppoll(&ready, 1, &left, NULL);
   if (found < 0 && errno != EINTR)
-    return fail("waiting", strerror(errno));
+    return myelin_bench_fail(strerror(errno), "LCM: waiting");
   link->is_ready = found > 0;
   return link->is_ready;
 }
@@ -343,9 +332,9 @@ static int take(void *context, uint64_t until_ns, const void **message, size_t *
   link->is_ready = false;
   link->has_received = false;
   if (lcm_handle(link->lcm) != 0)
-    return fail("handling a message", "its own message is in this run's log");
+    return myelin_bench_fail("its own message is in this run's log", "LCM: handling a message");
   if (link->is_foreign)
-    return fail("a message that is larger than prepared", NULL);
+    return myelin_bench_fail(NULL, "LCM: a message that is larger than prepared");
   *message = link->received;
   *bytes = link->received_bytes;
   return link->has_received;

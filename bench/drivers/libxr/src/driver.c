@@ -10,17 +10,8 @@
  * too. `README.md` says how to build LibXR and explains its other peculiarities. Without LibXR,
  * MISSING says why.
  */
+#include "driver.h"
 #include "link.h"
-
-#ifndef MISSING
-#define MISSING NULL
-#define LINK (&myelin_libxr_link)
-#define CHECK myelin_libxr_check
-#else
-#define VERSION NULL
-#define LINK NULL
-#define CHECK NULL
-#endif
 
 #define SYSTEM(named, described, waits, kinds) \
   { \
@@ -40,12 +31,8 @@ static const struct myelin_bench_system systems[] = {
 };
 
 const struct myelin_bench_driver myelin_libxr_driver = {
-    .abi = MYELIN_BENCH_ABI,
-    MYELIN_BENCH_SIZE(driver),
-    .systems = systems,
-    .system_count = 2,
-    .link = LINK,
-    .check = CHECK,
+    DRIVER_OF(systems, myelin_libxr_link),
+    .check = PRESENT(myelin_libxr_check),
 };
 
 /* Weak, because the tests, which call the driver within their process, have their own main. */

@@ -269,8 +269,7 @@ int take(void *context, uint64_t until_ns, const void **message, size_t *bytes) 
     // One more would mean for ever.
     constexpr uint64_t TIMEOUT_MS_MAX = UINT32_MAX - 1;
     Receiver *receiver = static_cast<Receiver *>(context);
-    const uint64_t now_ns = myelin_bench_now_ns();
-    const uint64_t left_ns = until_ns > now_ns ? until_ns - now_ns : 0;
+    const uint64_t left_ns = myelin_bench_left_ns(until_ns);
     const uint64_t left_ms = left_ns / NS_PER_MS + (left_ns % NS_PER_MS != 0);
     const Link &link = *receiver->link;
     const auto timeout_ms = static_cast<uint32_t>(std::min(left_ms, TIMEOUT_MS_MAX));

@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 
 use myelin_bench_kit::message::{self, Outgoing, pattern_holds};
 use myelin_bench_kit::protocol::{Prepare, Topology, Touch, Wait, Workload};
-use myelin_bench_kit::{CallSource, Driver, Error, Publisher, Receiver, Stream, Subscriber, clock};
+use myelin_bench_kit::{
+    CallSource, Driver, Error, Publisher, Receiver, Stream, Subscriber, check, clock,
+};
 use myelin_driver_libxr::driver;
 use serde_json::json;
 
@@ -33,7 +35,7 @@ fn without_libxr_the_remedy_is_given() {
     };
     assert!(missing.contains("LIBXR_DIR") && missing.contains("install"), "{missing}");
     let prepare = prepare("libxr.sync", "absent", 64, 1);
-    assert_eq!(driver().check(&prepare).unwrap_err().message, missing);
+    assert_eq!(check(&driver(), &prepare).unwrap_err().message, missing);
     assert_eq!(refusal(&prepare).message, missing);
 }
 
@@ -173,7 +175,7 @@ fn every_size_that_check_accepts_can_be_opened() {
     if !is_built_in() {
         return;
     }
-    let error = driver().check(&prepare("libxr.callback", "sizes", 1001, 1)).unwrap_err();
+    let error = check(&driver(), &prepare("libxr.callback", "sizes", 1001, 1)).unwrap_err();
     assert!(error.message.contains("1001 B"), "{error}");
     let sizes = error.remedy.strip_prefix("choose one of ").unwrap().split(';').next().unwrap();
     let sizes: Vec<u64> = sizes.split(", ").map(|size| size.parse().unwrap()).collect();
@@ -196,7 +198,7 @@ fn unsupported_runs_are_refused() {
     let refused = |change: fn(&mut Prepare)| {
         let mut prepare = prepare("libxr.sync", "refused", 64, 1);
         change(&mut prepare);
-        driver().check(&prepare).unwrap_err()
+        check(&driver(), &prepare).unwrap_err()
     };
     assert!(refused(|it| it.system = "libxr.queue".into()).message.contains("libxr.queue"));
     assert!(refused(|it| it.workload = Workload::Publish).message.contains("publish"));
@@ -204,8 +206,8 @@ fn unsupported_runs_are_refused() {
     assert_eq!(error.key, "depth");
     let mut pong = prepare("libxr.sync", "pong", 64, 1);
     pong.role = myelin_bench_kit::protocol::Role::Pong;
-    assert!(refusal(&pong).message.contains("ping runs both ends"));
-    assert!(driver().open(&pong).is_err());
+    let error = check(&driver(), &pong).unwrap_err();
+    assert!(error.message.contains("ping runs both ends"), "{error}");
 }
 
 #[test]
@@ -281,7 +283,7 @@ fn taken(stream: Stream) -> Box<dyn Subscriber + Send> {
 
 fn open(system: &str, run: &str, payload_bytes: u64, subscribers: u32) -> Stream {
     let prepare = prepare(system, run, payload_bytes, subscribers);
-    driver().check(&prepare).unwrap();
+    check(&driver(), &prepare).unwrap();
     driver().open_stream(&prepare).unwrap_or_else(|error| panic!("{error}"))
 }
 
@@ -296,7 +298,7 @@ fn prepare(system: &str, run: &str, payload_bytes: u64, subscribers: u32) -> Pre
     serde_json::from_value(json!({
         "protocol": 1, "system": system, "role": "ping", "run": run, "domain": 0,
         "payload_bytes": payload_bytes, "messages": 10, "duration_ns": 0, "warmup_messages": 0,
-        "rate_hz": null, "reply_timeout_ns": SECOND_NS, "match_timeout_ns": SECOND_NS,
+        "rate_hz": 100.0, "reply_timeout_ns": SECOND_NS, "match_timeout_ns": SECOND_NS,
         "record_every": 1, "samples": null, "directory": "/nonexistent", "lock_memory": false,
         "seed": 1, "workload": "stream", "subscribers": subscribers,
     }))

@@ -86,9 +86,9 @@ static int open_ends(struct link *link, const struct myelin_bench_prepare *prepa
   if (myelin_node_open(name, &options, &node) != MYELIN_OK)
     return fail();
   int status = 0;
-  if (!prepare->one_way || prepare->is_ping)
+  if (prepare->publishes)
     status = open_publisher(link, node, prepare);
-  if (status == 0 && (!prepare->one_way || !prepare->is_ping))
+  if (status == 0 && prepare->subscribes)
     status = open_subscriber(link, node, prepare);
   (void)myelin_node_close(node); /* Its publishers and subscribers continue to work. */
   return status;
@@ -96,14 +96,12 @@ static int open_ends(struct link *link, const struct myelin_bench_prepare *prepa
 
 static int match(struct link *link, const struct myelin_bench_prepare *prepare)
 {
-  const size_t publishers = prepare->one_way ? prepare->publishers : 1;
-  const size_t subscribers = prepare->one_way ? prepare->subscribers : 1;
   const uint64_t limit_ns = prepare->match_timeout_ns;
   int matched = MYELIN_OK;
   if (link->publisher != NULL)
-    matched = myelin_publisher_wait_for_match(link->publisher, subscribers, limit_ns);
+    matched = myelin_publisher_wait_for_match(link->publisher, prepare->others, limit_ns);
   if (matched == MYELIN_OK && link->subscriber != NULL)
-    matched = myelin_subscriber_wait_for_match(link->subscriber, publishers, limit_ns);
+    matched = myelin_subscriber_wait_for_match(link->subscriber, prepare->others, limit_ns);
   if (matched == MYELIN_NOTHING)
     myelin_bench_error("the other role was not found in time", "see its log in the results folder");
   return matched < 0 ? fail() : -matched;
@@ -112,10 +110,8 @@ static int match(struct link *link, const struct myelin_bench_prepare *prepare)
 static int open_link(const struct myelin_bench_prepare *prepare, void **context)
 {
   struct link *link = calloc(1, sizeof *link);
-  if (link == NULL) {
-    myelin_bench_error("out of memory", NULL);
-    return -1;
-  }
+  if (link == NULL)
+    return myelin_bench_fail(NULL, "out of memory");
   link->loan = (struct myelin_loan)MYELIN_INIT(myelin_loan);
   link->sample = (struct myelin_sample)MYELIN_INIT(myelin_sample);
   int status = open_ends(link, prepare);
@@ -157,11 +153,7 @@ static int publish(void *context, const void *message, size_t bytes)
 static int receive(void *context, uint64_t until_ns, const void **message, size_t *bytes)
 {
   struct link *link = context;
-  uint64_t left_ns = 1000000;
-  if (!link->polls) {
-    const uint64_t now_ns = myelin_bench_now_ns();
-    left_ns = until_ns > now_ns ? until_ns - now_ns : 0;
-  }
+  const uint64_t left_ns = link->polls ? 1000000 : myelin_bench_left_ns(until_ns);
   const int code = myelin_subscriber_receive(link->subscriber, left_ns, &link->sample);
   if (code != MYELIN_OK)
     return code < 0 ? fail() : 0;

@@ -5,16 +5,9 @@
 #ifndef MYELIN_DRIVER_SYSTEMS_H
 #define MYELIN_DRIVER_SYSTEMS_H
 
-#include "myelin_bench_kit.h"
+#include "driver.h"
 
-#ifndef MISSING
-#define MISSING NULL
 extern const struct myelin_bench_link myelin_driver_link;
-#define LINK (&myelin_driver_link)
-#else
-#define VERSION NULL
-#define LINK NULL
-#endif
 
 /* `language` is a part of the name: "c", "cpp". */
 #define SYSTEM(language, waits, way, described) \

@@ -1,6 +1,6 @@
 //! Myelin from C between processes of the real executable.
 
-#[path = "../../bindings.rs"]
+#[path = "../../../kit/tests/support/bindings.rs"]
 mod bindings;
 #[path = "../../../kit/tests/support/own_host.rs"]
 mod own_host;

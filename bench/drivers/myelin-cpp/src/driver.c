@@ -10,15 +10,4 @@
 
 static const struct myelin_bench_system systems[] = SYSTEMS("cpp", "C++");
 
-static const struct myelin_bench_driver driver = {
-    .abi = MYELIN_BENCH_ABI,
-    MYELIN_BENCH_SIZE(driver),
-    .systems = systems,
-    .system_count = sizeof systems / sizeof *systems,
-    .link = LINK,
-};
-
-int main(void)
-{
-  return myelin_bench_main(&driver);
-}
+DRIVER_MAIN(DRIVER_OF(systems, myelin_driver_link))

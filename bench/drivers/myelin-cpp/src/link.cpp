@@ -70,9 +70,9 @@ std::unique_ptr<Link> open_ends(const myelin_bench_prepare &prepare) {
   options.network = -1;
   auto node = myelin::Node::open(std::string("bench-") + prepare.run, options).value();
   auto link = std::make_unique<Link>();
-  if (!prepare.one_way || prepare.is_ping)
+  if (prepare.publishes)
     link->publisher = topic(node, prepare, prepare.is_ping ? "ping" : "pong").publisher().value();
-  if (!prepare.one_way || !prepare.is_ping) {
+  if (prepare.subscribes) {
     link->polls = std::string(prepare.system).find(".shm-poll") != std::string::npos;
     myelin::SubscriberOptions settings;
     settings.wait = link->polls ? MYELIN_WAIT_POLL : MYELIN_WAIT_BLOCK;
@@ -85,19 +85,15 @@ std::unique_ptr<Link> open_ends(const myelin_bench_prepare &prepare) {
 
 bool matches(Link &link, const myelin_bench_prepare &prepare) {
   const nanoseconds limit(prepare.match_timeout_ns);
-  const auto count = [&](std::uint32_t of_stream) { return prepare.one_way ? of_stream : 1; };
-  return (!link.publisher ||
-          link.publisher->wait_for_match(count(prepare.subscribers), limit).value()) &&
-         (!link.subscriber ||
-          link.subscriber->wait_for_match(count(prepare.publishers), limit).value());
+  return (!link.publisher || link.publisher->wait_for_match(prepare.others, limit).value()) &&
+         (!link.subscriber || link.subscriber->wait_for_match(prepare.others, limit).value());
 }
 
 int open_link(const myelin_bench_prepare *prepare, void **context) try {
   auto link = open_ends(*prepare);
-  if (!matches(*link, *prepare)) {
-    myelin_bench_error("the other role was not found in time", "see its log in the results folder");
-    return -1;
-  }
+  if (!matches(*link, *prepare))
+    return myelin_bench_fail("see its log in the results folder",
+                             "the other role was not found in time");
   *context = link.release();
   return 0;
 } catch (const std::exception &error) {
@@ -129,11 +125,7 @@ int publish(void *context, const void *message, std::size_t bytes) {
 // until until_ns. So it reads no clock, like the driver in Rust.
 int receive(void *context, std::uint64_t until_ns, const void **message, std::size_t *bytes) {
   Link &link = of(context);
-  nanoseconds left = std::chrono::milliseconds(1);
-  if (!link.polls) {
-    const std::uint64_t now_ns = myelin_bench_now_ns();
-    left = nanoseconds(until_ns > now_ns ? until_ns - now_ns : 0);
-  }
+  const nanoseconds left(link.polls ? 1'000'000 : myelin_bench_left_ns(until_ns));
   auto &taken = link.taken.of([&] { return link.subscriber->receive(left); });
   if (!taken) return fail(taken.error());
   if (!*taken) return 0;

@@ -1,6 +1,6 @@
 //! Myelin from Python between processes of the real executable, and between Python and C++.
 
-#[path = "../../bindings.rs"]
+#[path = "../../../kit/tests/support/bindings.rs"]
 mod bindings;
 #[path = "../../../kit/tests/support/own_host.rs"]
 mod own_host;

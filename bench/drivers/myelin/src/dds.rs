@@ -10,38 +10,32 @@ use std::time::Duration;
 
 use myelin::{Node, Policy, Threads, Wait};
 use myelin_bench_kit::protocol::{
-    self, Prepare, Reliability, Role, Streams, System, Topology, Transport, Workload,
+    self, Prepare, Reliability, Role, Streams, System, Transport, Workload,
 };
 use myelin_bench_kit::{Error, Link, RoundTrip, Stream};
 
 use crate::link::{LoanPublisher, Taker, said};
-use crate::{loans, stream, topic, unmatched};
+use crate::{VERSION, loans, stream, topic, unmatched};
 
 /// The system's name.
 pub const NAME: &str = "myelin.dds";
 
 /// Its description.
 pub fn system() -> System {
+    let about = "Myelin's route to other hosts, through CycloneDDS; the subscriber sleeps";
     System {
-        name: NAME.into(),
-        about: "Myelin's route to other hosts, through CycloneDDS; the subscriber sleeps".into(),
-        version: env!("CARGO_PKG_VERSION").into(),
-        wait: protocol::Wait::Block,
-        transport: Transport::Loopback,
-        topology: Topology::TwoProcesses,
         loans: true,
-        daemon: false,
         missing: missing(),
         payload_bytes_max: PAYLOAD_BYTES_MAX,
         across_hosts: true,
-        floor: false,
         workloads: [Workload::roundtrip_only(), Workload::streams()].concat(),
         streams: Streams {
             reliability: vec![Reliability::BestEffort, Reliability::Reliable],
             publishers_max: PEERS_MAX,
             subscribers_max: PEERS_MAX,
-            topics_max: 1,
+            ..Streams::default()
         },
+        ..System::new(NAME, about, VERSION, protocol::Wait::Block, Transport::Loopback)
     }
 }
 

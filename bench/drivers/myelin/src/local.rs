@@ -5,32 +5,23 @@ use std::any::Any;
 use std::time::Duration;
 
 use myelin::Sample;
-use myelin_bench_kit::protocol::{Prepare, Streams, System, Topology, Transport, Wait, Workload};
+use myelin_bench_kit::protocol::{Prepare, System, Topology, Transport, Wait, Workload};
 use myelin_bench_kit::{Call, CallSource, Error, Receiver, Stream};
 
 use crate::link::{LoanPublisher, said};
-use crate::{loans, node, topic, unmatched};
+use crate::{VERSION, loans, node, topic, unmatched};
 
 /// The system's name.
 pub const NAME: &str = "myelin.local-callback";
 
 /// Its description.
 pub fn system() -> System {
+    let about = "Myelin in one process; the subscriber is a function";
     System {
-        name: NAME.into(),
-        about: "Myelin in one process; the subscriber is a function".into(),
-        version: env!("CARGO_PKG_VERSION").into(),
-        wait: Wait::Callback,
-        transport: Transport::Process,
         topology: Topology::OneProcess,
         loans: true,
-        daemon: false,
-        missing: None,
-        payload_bytes_max: 0,
-        across_hosts: false,
-        floor: false,
         workloads: vec![Workload::Stream, Workload::Image, Workload::Publish],
-        streams: Streams::default(),
+        ..System::new(NAME, about, VERSION, Wait::Callback, Transport::Process)
     }
 }
 

@@ -44,6 +44,8 @@ fn main() -> ExitCode {
 
 struct Myelin;
 
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
 /// A system: its name, how its subscriber waits, and its description.
 struct Kind {
     name: &'static str,
@@ -100,43 +102,23 @@ const KINDS: [Kind; 6] = [
 
 impl Driver for Myelin {
     fn systems(&self) -> Vec<System> {
-        let system = |kind: &Kind| System {
-            name: kind.name.into(),
-            about: kind.about.into(),
-            version: env!("CARGO_PKG_VERSION").into(),
-            wait: kind.tells,
-            transport: match kind.topology {
-                Topology::TwoProcesses | Topology::TwoHosts => Transport::SharedMemory,
-                Topology::OneProcess => Transport::Process,
-            },
-            topology: kind.topology,
-            loans: true,
-            daemon: false,
-            missing: None,
-            payload_bytes_max: 0,
-            across_hosts: false,
-            floor: false,
-            workloads: match kind.topology {
-                Topology::TwoProcesses | Topology::TwoHosts => {
-                    [vec![Workload::Roundtrip, Workload::Publish], Workload::streams()].concat()
+        let system = |kind: &Kind| {
+            let between = [vec![Workload::Roundtrip, Workload::Publish], Workload::streams()];
+            let (transport, workloads) = match kind.topology {
+                Topology::OneProcess => {
+                    (Transport::Process, vec![Workload::Stream, Workload::Image])
                 }
-                Topology::OneProcess => vec![Workload::Stream, Workload::Image],
-            },
-            streams: stream::offered(kind.topology),
+                _ => (Transport::SharedMemory, between.concat()),
+            };
+            System {
+                topology: kind.topology,
+                loans: true,
+                workloads,
+                streams: stream::offered(kind.topology),
+                ..System::new(kind.name, kind.about, VERSION, kind.tells, transport)
+            }
         };
         KINDS.iter().map(system).chain([local::system(), dds::system()]).collect()
-    }
-
-    fn check(&self, prepare: &Prepare) -> Result<(), Error> {
-        if ![local::NAME, dds::NAME].contains(&prepare.system.as_str()) {
-            kind(prepare)?;
-        }
-        match prepare.options.keys().next() {
-            None => Ok(()),
-            Some(key) => {
-                Err(Error::new(format!("myelin has no options; remove `{key}`")).key(key.clone()))
-            }
-        }
     }
 
     fn open(&self, prepare: &Prepare) -> Result<Box<dyn RoundTrip>, Error> {

@@ -10,25 +10,11 @@
  * `README.md` explains the settings and limits of each system. Without ROS 2, MISSING says why;
  * without rclcpp, MISSING_RCLCPP does.
  */
+#include "driver.h"
 #include "link.h"
 
-#ifdef MISSING
-#define MISSING_RCLCPP MISSING
-#define VERSION NULL
-#define LINK NULL
-#define PROBE NULL
-#else
-#define MISSING NULL
 #ifndef MISSING_RCLCPP
-#define MISSING_RCLCPP NULL
-#endif
-#define LINK (&myelin_ros2_link)
-#define PROBE probe
-static void probe(struct myelin_bench_system *system)
-{
-  if (!system->missing)
-    system->missing = myelin_ros2_missing(system->name);
-}
+#define MISSING_RCLCPP MISSING
 #endif
 
 /* The largest tested payload. */
@@ -74,17 +60,4 @@ static const struct myelin_bench_system systems[] = {
      .workloads = MYELIN_BENCH_STREAM | MYELIN_BENCH_IMAGE, .one_process = 1},
 };
 
-static const struct myelin_bench_driver driver = {
-    .abi = MYELIN_BENCH_ABI,
-    MYELIN_BENCH_SIZE(driver),
-    .systems = systems,
-    .system_count = sizeof systems / sizeof systems[0],
-    .link = LINK,
-    .probe = PROBE,
-    .clean = myelin_ros2_clean,
-};
-
-int main(void)
-{
-  return myelin_bench_main(&driver);
-}
+DRIVER_MAIN(DRIVER_OF(systems, myelin_ros2_link), .probe = PRESENT(myelin_ros2_probe), .clean = myelin_ros2_clean)

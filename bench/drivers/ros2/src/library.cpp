@@ -119,10 +119,11 @@ constexpr const char *INSTALL = "ROS2_PREFIX named another installation when thi
 
 } // namespace
 
-extern "C" const char *myelin_ros2_missing(const char *system)
+extern "C" void myelin_ros2_probe(myelin_bench_system *system)
 {
-  const Middleware &middleware = middleware_of(system);
-  return path_of(middleware).empty() ? middleware.missing : nullptr;
+  const Middleware &middleware = middleware_of(system->name);
+  if (system->missing == nullptr && path_of(middleware).empty())
+    system->missing = middleware.missing;
 }
 
 void myelin::use_middleware(const char *system)

@@ -43,7 +43,7 @@ struct Ros2 {
     /* Uses ROS 2's own counts. In one process the subscribers are opened later. */
     if (std::strcmp(prepare.system, MYELIN_ROS2_INTRA) != 0)
       myelin_bench::wait_until_matched(prepare, LOOK_AGAIN, [&] {
-        return link->matched() >= myelin_bench::others(prepare);
+        return link->matched() >= prepare.others;
       });
     return link;
   }
@@ -72,8 +72,7 @@ rmw_qos_profile_t myelin::qos_of(const myelin_bench_prepare &prepare)
 std::int64_t myelin::left_ns(std::uint64_t until_ns)
 {
   constexpr std::uint64_t NS_MAX = 3'600'000'000'000;
-  const std::uint64_t now_ns = myelin_bench_now_ns();
-  return static_cast<std::int64_t>(std::min(until_ns > now_ns ? until_ns - now_ns : 0, NS_MAX));
+  return static_cast<std::int64_t>(std::min(myelin_bench_left_ns(until_ns), NS_MAX));
 }
 
 extern "C" const myelin_bench_link myelin_ros2_link = myelin_bench::Table<Ros2>::link;

@@ -15,9 +15,8 @@ extern "C" {
 
 /* link.cpp */
 extern const struct myelin_bench_link myelin_ros2_link;
-/* library.cpp: why the middleware of a system is not available here, and what to do; NULL if it is.
- * Lives as long as the program. */
-const char *myelin_ros2_missing(const char *system);
+/* library.cpp: adds why the middleware of a system is not available here, and what to do. */
+void myelin_ros2_probe(struct myelin_bench_system *system);
 /* main.rs: removes what killed processes have left behind. */
 int myelin_ros2_clean(void);
 

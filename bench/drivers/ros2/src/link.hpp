@@ -16,8 +16,6 @@ namespace myelin {
 
 using myelin_bench::Failure;
 using myelin_bench::Receiver;
-using myelin_bench::publishes;
-using myelin_bench::subscribes;
 
 class Link : public myelin_bench::Link {
 public:

@@ -98,9 +98,9 @@ void RclLink::open(const myelin_bench_prepare &prepare)
 
   const rmw_qos_profile_t qos = myelin::qos_of(prepare);
   for (std::uint32_t number = 0; number < std::max(prepare.topics, 1u); number++) {
-    if (myelin::publishes(prepare))
+    if (prepare.publishes)
       publish_on(myelin::topic_of(prepare, prepare.is_ping, number), qos);
-    if (myelin::subscribes(prepare))
+    if (prepare.subscribes)
       subscribe_to(myelin::topic_of(prepare, !prepare.is_ping, number), qos);
   }
   rcl_.check(rcl_.rcl_wait_set_init(&wait_set_, subscriptions_.size(), 0, 0, 0, 0, 0, &context_,

@@ -144,10 +144,10 @@ public:
     const bool is_intra = std::strcmp(prepare.system, MYELIN_ROS2_INTRA) == 0;
     const auto options = rclcpp::NodeOptions().use_intra_process_comms(is_intra);
     node_ = std::make_shared<rclcpp::Node>(prepare.is_ping ? "ping" : "pong", options);
-    if (myelin::publishes(prepare))
+    if (prepare.publishes)
       for (const std::string &name : published_.names)
         publishers_.push_back(node_->create_publisher<Message>(name, published_.qos));
-    if (myelin::subscribes(prepare) && !is_intra) {
+    if (prepare.subscribes && !is_intra) {
       const Topics subscribed(prepare, !prepare.is_ping);
       receiver_ = std::make_unique<RclcppReceiver<Message>>(node_, subscribed);
     }

@@ -14,19 +14,10 @@ pub struct Synthetic;
 
 impl Driver for Synthetic {
     fn systems(&self) -> Vec<System> {
+        let reliability = || vec![Reliability::BestEffort, Reliability::Reliable];
+        let about = "delivers with the delays and faults that [options.synthetic] states";
         let two_processes = System {
-            name: "synthetic".into(),
-            about: "delivers with the delays and faults that [options.synthetic] states".into(),
-            version: env!("CARGO_PKG_VERSION").into(),
-            wait: Wait::None,
-            transport: Transport::None,
-            topology: Topology::TwoProcesses,
-            loans: false,
-            daemon: false,
-            missing: None,
-            payload_bytes_max: 0,
             across_hosts: true,
-            floor: false,
             workloads: vec![
                 Workload::Roundtrip,
                 Workload::Publish,
@@ -37,26 +28,26 @@ impl Driver for Synthetic {
             // Pong knows one publisher's schedule; each pong works by itself, with any number of
             // topics. Nothing is lost or blocked unless the options ask for it.
             streams: Streams {
-                reliability: vec![Reliability::BestEffort, Reliability::Reliable],
+                reliability: reliability(),
                 subscribers_max: 0,
                 topics_max: 0,
                 ..Streams::default()
             },
+            ..System::new("synthetic", about, VERSION, Wait::None, Transport::None)
         };
+        let about = "the same within one process, by calling a function";
         let one_process = System {
-            name: CALLS.into(),
-            about: "the same within one process, by calling a function".into(),
-            wait: Wait::Callback,
             topology: Topology::OneProcess,
-            across_hosts: false,
-            workloads: stream::CALL_WORKLOADS.to_vec(),
-            streams: Streams {
-                reliability: two_processes.streams.reliability.clone(),
-                ..Streams::default()
-            },
-            ..two_processes.clone()
+            workloads: vec![Workload::Stream, Workload::Image, Workload::Publish],
+            streams: Streams { reliability: reliability(), ..Streams::default() },
+            ..System::new(CALLS, about, VERSION, Wait::Callback, Transport::None)
         };
         vec![two_processes, one_process]
+    }
+
+    /// The options say themselves what is wrong with a key.
+    fn has_option(&self, _key: &str) -> bool {
+        true
     }
 
     fn check(&self, prepare: &Prepare) -> Result<(), Error> {
@@ -75,7 +66,6 @@ impl Driver for Synthetic {
     fn open(&self, prepare: &Prepare) -> Result<Box<dyn RoundTrip>, Error> {
         let options = Options::of(prepare)?;
         if let Some(network) = &prepare.network {
-            across::check(&options, prepare)?;
             return across::open(options, prepare, network);
         }
         if prepare.role == Role::Ping {
@@ -85,13 +75,11 @@ impl Driver for Synthetic {
     }
 
     fn open_publish(&self, prepare: &Prepare) -> Result<Fan, Error> {
-        self.check(prepare)?;
         let options = Options::of(prepare)?;
         Ok(fan::open(&options, prepare))
     }
 
     fn open_stream(&self, prepare: &Prepare) -> Result<Stream, Error> {
-        self.check(prepare)?;
         let options = Options::of(prepare)?;
         if let Some(network) = &prepare.network {
             return across::open_stream(&options, prepare, network);
@@ -110,5 +98,6 @@ impl Driver for Synthetic {
     }
 }
 
+const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// The system in one process.
 const CALLS: &str = "synthetic.call";

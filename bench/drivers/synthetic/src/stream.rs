@@ -4,20 +4,15 @@
 //! stall blocks the publisher, as in a middleware that blocks, and so delays the following
 //! messages.
 
-use std::any::Any;
-use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
 use myelin_bench_kit::due::DueTimes;
 use myelin_bench_kit::pingpong::GOODBYE;
-use myelin_bench_kit::protocol::{Prepare, Role, Workload};
+use myelin_bench_kit::protocol::{Prepare, Role};
 use myelin_bench_kit::trace::Trace;
-use myelin_bench_kit::{
-    Call, CallSource, Clock, Error, Publisher, Receiver, Stream, Subscriber, clock, message,
-};
+use myelin_bench_kit::{CallSlots, Clock, Error, Publisher, Stream, Subscriber, clock, message};
 
 use crate::fan::Speaker;
 use crate::options::{Options, Time};
@@ -53,9 +48,7 @@ pub fn open(options: &Options, prepare: &Prepare) -> Result<Stream, Error> {
 /// Opens both ends of a system that calls, for any workload it has.
 pub fn open_calls(options: &Options, prepare: &Prepare) -> Stream {
     let clock = options.clock();
-    let slots: Vec<Slot> = (0..prepare.subscribers).map(|_| Slot::default()).collect();
-    let source = |slot: &Slot| Receiver::Calls(Box::new(Source(Rc::clone(slot))));
-    let sources = slots.iter().map(source).collect();
+    let (slots, receivers) = CallSlots::new(prepare.subscribers);
     let caller = Caller {
         clock: clock.clone(),
         route: Route::new(options, prepare, None),
@@ -64,7 +57,7 @@ pub fn open_calls(options: &Options, prepare: &Prepare) -> Stream {
         arriving: VecDeque::new(),
         slots,
     };
-    Stream { clock, ..Stream::one_process(Box::new(caller), sources) }
+    Stream { clock, ..Stream::one_process(Box::new(caller), receivers) }
 }
 
 /// Takes the messages that it knows were published.
@@ -150,11 +143,8 @@ struct Caller {
     forge: Forge,
     call_ns: u64,
     arriving: VecDeque<Delivery>,
-    slots: Vec<Slot>,
+    slots: CallSlots,
 }
-
-/// A receiver's function, once it is set; all of it is in one thread.
-type Slot = Rc<RefCell<Option<Call>>>;
 
 impl Publisher for Caller {
     fn publish(&mut self, message: &[u8]) -> Result<(), Error> {
@@ -170,11 +160,7 @@ impl Publisher for Caller {
             pass_until(&self.clock, delivery.due_ns);
             let as_sent = delivery.sequence == sequence && !delivery.damaged;
             let arriving = if as_sent { message } else { self.forge.make(delivery) };
-            for slot in &self.slots {
-                if let Some(call) = &mut *slot.borrow_mut() {
-                    call(arriving);
-                }
-            }
+            self.slots.call(arriving);
         }
         let stall_ns = self.route.stall_ns(sequence);
         pass_until(&self.clock, entry_ns + self.call_ns + stall_ns);
@@ -186,25 +172,5 @@ fn goodbye(due_ns: u64) -> Delivery {
     Delivery { sequence: GOODBYE, due_ns, damaged: false }
 }
 
-struct Source(Slot);
-
-impl CallSource for Source {
-    fn start(self: Box<Self>, call: Call) -> Result<Box<dyn Any>, Error> {
-        *self.0.borrow_mut() = Some(call);
-        Ok(Box::new(Calling(self.0)))
-    }
-}
-
-/// Empties the slot when it is dropped.
-struct Calling(Slot);
-
-impl Drop for Calling {
-    fn drop(&mut self) {
-        *self.0.borrow_mut() = None;
-    }
-}
-
-/// The workloads of systems that call.
-pub const CALL_WORKLOADS: [Workload; 3] = [Workload::Stream, Workload::Image, Workload::Publish];
 /// Pause between two checks after all messages.
 const NAP: Duration = Duration::from_millis(1);

@@ -24,7 +24,7 @@ mod peer;
 use std::process::ExitCode;
 
 use myelin_bench_kit::protocol::{
-    PORTS, Prepare, Reliability, Streams, System, Topology, Transport, Wait, Workload,
+    PORTS, Prepare, Reliability, Streams, System, Transport, Wait, Workload,
 };
 use myelin_bench_kit::{Answerer, Driver, Error, RoundTrip, Stream};
 
@@ -42,41 +42,24 @@ impl Driver for Zenoh {
     }
 
     fn check(&self, prepare: &Prepare) -> Result<(), Error> {
-        let variant = Variant::of(prepare)?;
-        if prepare.network.is_some() && variant.shared_memory {
-            return Err(Error::new(format!("{} cannot reach other hosts", variant.name))
-                .remedy("leave it out of plan.systems"));
-        }
         let pongs_max = u32::from(PORTS - 1);
         if prepare.network.is_some() && prepare.subscribers > pongs_max {
             let asked = prepare.subscribers;
             return Err(Error::new(format!("{asked} subscribers need a port each"))
                 .remedy(format!("use at most {pongs_max} across hosts")));
         }
-        if let Some(key) = prepare.options.keys().next() {
-            let text = format!("{} has no options; remove `{key}`", prepare.system);
-            return Err(Error::new(text).key(key).remedy("remove it from [options.zenoh]"));
-        }
-        let (asked, max) = (prepare.payload_bytes, PAYLOAD_BYTES_MAX);
-        if asked > max {
-            let text = format!("payload of {asked} B; this driver carries up to {max} B");
-            return Err(Error::new(text).remedy("use a smaller payload_bytes"));
-        }
         Ok(())
     }
 
     fn open(&self, prepare: &Prepare) -> Result<Box<dyn RoundTrip>, Error> {
-        self.check(prepare)?;
         link::open(prepare, Variant::of(prepare)?)
     }
 
     fn open_answerer(&self, prepare: &Prepare) -> Result<Option<Answerer>, Error> {
-        self.check(prepare)?;
         link::open_answerer(prepare, Variant::of(prepare)?).map(Some)
     }
 
     fn open_stream(&self, prepare: &Prepare) -> Result<Stream, Error> {
-        self.check(prepare)?;
         link::open_stream(prepare, Variant::of(prepare)?)
     }
 
@@ -117,30 +100,22 @@ impl Variant {
     }
 
     fn system(&self) -> System {
+        let transport =
+            if self.shared_memory { Transport::SharedMemory } else { Transport::Loopback };
         System {
-            name: self.name.into(),
-            about: self.about.into(),
-            version: ZENOH_VERSION.into(),
-            // A thread of Zenoh sleeps in the kernel until woken, and calls.
-            wait: Wait::Block,
-            transport: match self.shared_memory {
-                true => Transport::SharedMemory,
-                false => Transport::Loopback,
-            },
-            topology: Topology::TwoProcesses,
             loans: self.shared_memory,
-            daemon: false,
-            missing: None,
             payload_bytes_max: PAYLOAD_BYTES_MAX,
             across_hosts: !self.shared_memory,
-            floor: false,
             workloads: [Workload::roundtrip_only(), Workload::streams()].concat(),
             streams: Streams {
                 reliability: vec![Reliability::BestEffort, Reliability::Reliable],
                 publishers_max: 0,
                 subscribers_max: 0,
                 topics_max: 0,
+                ..Streams::default()
             },
+            // A thread of Zenoh sleeps in the kernel until woken, and calls.
+            ..System::new(self.name, self.about, ZENOH_VERSION, Wait::Block, transport)
         }
     }
 }

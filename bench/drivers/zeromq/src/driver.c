@@ -6,32 +6,10 @@
  * `README.md` explains the choices and limits. `check/` has a round trip written without the kit.
  * Without libzmq, MISSING says why.
  */
-#include <limits.h>
-#include <stdio.h>
+#include "driver.h"
 
-#include "myelin_bench_kit.h"
-
-#ifndef MISSING
-#define MISSING NULL
 extern const struct myelin_bench_link myelin_zeromq_link;
 extern void myelin_zeromq_probe(struct myelin_bench_system *system);
-#define LINK (&myelin_zeromq_link)
-#define PROBE myelin_zeromq_probe
-#else
-#define LINK NULL
-#define PROBE NULL
-#endif
-
-static int check(const struct myelin_bench_prepare *prepare)
-{
-  char text[64];
-  if (!prepare->one_way || (prepare->depth > 0 && prepare->depth <= INT_MAX))
-    return 0;
-  /* For ZeroMQ, 0 means no limit. */
-  (void)snprintf(text, sizeof text, "zeromq.ipc: a depth of %u cannot be", prepare->depth);
-  myelin_bench_error(text, "workload.depth: at least 1");
-  return -1;
-}
 
 static const struct myelin_bench_system systems[] = {{
     MYELIN_BENCH_SIZE(system),
@@ -49,17 +27,4 @@ static const struct myelin_bench_system systems[] = {{
     .topics_max = UINT32_MAX,
 }};
 
-static const struct myelin_bench_driver driver = {
-    .abi = MYELIN_BENCH_ABI,
-    MYELIN_BENCH_SIZE(driver),
-    .systems = systems,
-    .system_count = 1,
-    .link = LINK,
-    .check = check,
-    .probe = PROBE,
-};
-
-int main(void)
-{
-  return myelin_bench_main(&driver);
-}
+DRIVER_MAIN(DRIVER_OF(systems, myelin_zeromq_link), .probe = PRESENT(myelin_zeromq_probe))

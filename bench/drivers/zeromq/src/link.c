@@ -49,20 +49,10 @@ struct link {
   zmq_msg_t incoming;
 };
 
-static int fail(const char *what, const char *remedy)
-{
-  char text[256];
-  (void)snprintf(text, sizeof text, "ZeroMQ: %s", what);
-  myelin_bench_error(text, remedy);
-  return -1;
-}
-
-/* Like fail, with ZeroMQ's text of its last error. */
+/* With ZeroMQ's text of its last error. */
 static int fail_by(const char *what)
 {
-  char text[200];
-  (void)snprintf(text, sizeof text, "%s: %s", what, zmq_strerror(zmq_errno()));
-  return fail(text, NULL);
+  return myelin_bench_fail(NULL, "ZeroMQ: %s: %s", what, zmq_strerror(zmq_errno()));
 }
 
 static void close_link(void *context)
@@ -119,9 +109,8 @@ static int create_publisher(struct link *link, const struct myelin_bench_prepare
   link->publisher = zmq_socket(link->context, ZMQ_XPUB);
   if (link->publisher == NULL)
     return fail_by("creating the publisher");
-  const bool reliable = prepare->one_way && prepare->reliable;
   const bool is_set = set(link->publisher, ZMQ_XPUB_VERBOSE, 1) &&
-                      set(link->publisher, ZMQ_XPUB_NODROP, reliable) &&
+                      set(link->publisher, ZMQ_XPUB_NODROP, prepare->reliable) &&
                       set(link->publisher, ZMQ_SNDHWM, high_water_mark(prepare)) &&
                       set(link->publisher, ZMQ_LINGER, LINGER_MS);
   if (!is_set)
@@ -162,8 +151,7 @@ static int create_subscriber(struct link *link, const struct myelin_bench_prepar
       zmq_socket_monitor(link->subscriber, MONITOR, ZMQ_EVENT_HANDSHAKE_SUCCEEDED) != 0 ||
       zmq_connect(*monitor, MONITOR) != 0)
     return fail_by("monitoring the subscriber");
-  const uint32_t count = prepare->one_way ? prepare->publishers : 1;
-  for (uint32_t index = 0; index < count; index++) {
+  for (uint32_t index = 0; index < prepare->others; index++) {
     char address[ENDPOINT_BYTES];
     endpoint(address, prepare->run, prepare->is_ping ? "pong" : "ping", index);
     if (zmq_connect(link->subscriber, address) != 0)
@@ -176,8 +164,7 @@ static int create_subscriber(struct link *link, const struct myelin_bench_prepar
 static int receive_until(void *socket, zmq_msg_t *message, uint64_t until_ns)
 {
   for (;;) {
-    const uint64_t now_ns = myelin_bench_now_ns();
-    const uint64_t left_ms = until_ns > now_ns ? (until_ns - now_ns + 999999u) / 1000000u : 0;
+    const uint64_t left_ms = (myelin_bench_left_ns(until_ns) + 999999u) / 1000000u;
     if (!set(socket, ZMQ_RCVTIMEO, (int)(left_ms < RECEIVE_MS_MAX ? left_ms : RECEIVE_MS_MAX)))
       return fail_by("setting a time limit");
     if (zmq_msg_recv(message, socket, 0) >= 0)
@@ -192,10 +179,8 @@ static int receive_until(void *socket, zmq_msg_t *message, uint64_t until_ns)
 /* The error if matching takes too long, with the counts so far. */
 static int timed_out(const char *what, uint64_t found, uint64_t expected)
 {
-  char text[160];
-  (void)snprintf(text, sizeof text, "timeout: %" PRIu64 " of %" PRIu64 " %s", found, expected,
-                 what);
-  return fail(text, "see the other side's log; match_timeout_ms sets the limit");
+  return myelin_bench_fail("see the other side's log; match_timeout_ms sets the limit",
+                           "ZeroMQ: timeout: %" PRIu64 " of %" PRIu64 " %s", found, expected, what);
 }
 
 /* Reads subscriptions until each of the others has subscribed to each topic. */
@@ -239,39 +224,35 @@ static int await_connections(void *monitor, uint32_t others, uint64_t until_ns)
   return 0;
 }
 
-static int open_ends(struct link *link, const struct myelin_bench_prepare *prepare,
-                     uint64_t until_ns, void **monitor)
+static int open_ends(struct link *link, const struct myelin_bench_prepare *prepare, void **monitor)
 {
   link->context = zmq_ctx_new();
   if (link->context == NULL)
     return fail_by("creating the context");
-  const bool publishes = !prepare->one_way || prepare->is_ping;
-  const bool takes = !prepare->one_way || !prepare->is_ping;
-  int status = publishes ? create_publisher(link, prepare) : 0;
-  if (status == 0 && takes)
+  int status = prepare->publishes ? create_publisher(link, prepare) : 0;
+  if (status == 0 && prepare->subscribes)
     status = create_subscriber(link, prepare, monitor);
-  if (status == 0 && publishes)
-    status = await_subscriptions(link, prepare->one_way ? prepare->subscribers : 1, until_ns);
-  if (status == 0 && takes)
-    status = await_connections(*monitor, prepare->one_way ? prepare->publishers : 1, until_ns);
+  if (status == 0 && prepare->publishes)
+    status = await_subscriptions(link, prepare->others, prepare->match_until_ns);
+  if (status == 0 && prepare->subscribes)
+    status = await_connections(*monitor, prepare->others, prepare->match_until_ns);
   return status;
 }
 
 static int open_link(const struct myelin_bench_prepare *prepare, void **context)
 {
-  const uint64_t until_ns = myelin_bench_now_ns() + prepare->match_timeout_ns;
   if (strlen(prepare->run) > RUN_CHARACTERS_MAX)
-    return fail("the run's name is too long", "at most 72 characters");
+    return myelin_bench_fail("at most 72 characters", "ZeroMQ: the run's name is too long");
   struct link *link = calloc(1, sizeof *link);
   if (link == NULL)
-    return fail("out of memory", NULL);
+    return myelin_bench_fail(NULL, "ZeroMQ: out of memory");
   link->message_bytes = (size_t)prepare->message_bytes;
   link->topics = prepare->topics;
   link->receive_ms = -1;
   (void)zmq_msg_init(&link->outgoing);
   (void)zmq_msg_init(&link->incoming);
   void *monitor = NULL;
-  const int status = open_ends(link, prepare, until_ns, &monitor);
+  const int status = open_ends(link, prepare, &monitor);
   /* Removes the monitor, so that it does not change the measured path. */
   if (link->subscriber != NULL)
     (void)zmq_socket_monitor(link->subscriber, NULL, 0);
@@ -338,8 +319,7 @@ static int publish(void *context, const void *message, size_t bytes)
 static int receive(struct link *link, uint64_t until_ns)
 {
   for (;;) {
-    const uint64_t now_ns = myelin_bench_now_ns();
-    const uint64_t left_ms = until_ns > now_ns ? (until_ns - now_ns + 999999u) / 1000000u : 0;
+    const uint64_t left_ms = (myelin_bench_left_ns(until_ns) + 999999u) / 1000000u;
     const int limit_ms = (int)(left_ms < RECEIVE_MS_MAX ? left_ms : RECEIVE_MS_MAX);
     if (limit_ms != link->receive_ms && !set(link->subscriber, ZMQ_RCVTIMEO, limit_ms))
       return fail_by("setting a time limit");
@@ -361,7 +341,7 @@ static int take(void *context, uint64_t until_ns, const void **message, size_t *
     const bool is_topic = zmq_msg_size(&link->incoming) == TOPIC_BYTES &&
                           read_topic(zmq_msg_data(&link->incoming)) < link->topics;
     if (!is_topic || !zmq_msg_more(&link->incoming))
-      return fail("a message without a topic", NULL);
+      return myelin_bench_fail(NULL, "ZeroMQ: a message without a topic");
     status = receive(link, until_ns); /* All frames of a message arrive at once. */
   }
   if (status <= 0)

@@ -142,7 +142,7 @@ fn unknown_settings_are_refused() {
     assert!(message.contains("no such option") && remedy.contains("leave it out"), "{message}");
     assert_eq!(key, "io_threads");
     let [message, remedy, _] = refused(&Prepare { depth: 0, ..at_rate(IPC) });
-    assert!(message.contains("depth of 0") && remedy.contains("at least 1"), "{message}");
+    assert!(message.contains("depth of 0") && remedy.contains("1 to"), "{message}");
 }
 
 fn refused(prepare: &Prepare) -> [String; 3] {

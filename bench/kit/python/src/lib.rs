@@ -57,22 +57,9 @@ impl Driver for PythonDriver {
         self.systems.clone()
     }
 
-    fn check(&self, prepare: &Prepare) -> Result<(), Error> {
-        let system = self.system(prepare)?;
-        if let Some(missing) = &system.missing {
-            return Err(Error::new(missing));
-        }
-        match prepare.options.keys().next() {
-            None => Ok(()),
-            Some(key) => Err(Error::new(format!("{} has no option `{key}`", system.name))
-                .remedy("leave it out")
-                .key(key)),
-        }
-    }
-
     fn open(&self, prepare: &Prepare) -> Result<Box<dyn RoundTrip>, Error> {
         let opened = self.opened(prepare)?;
-        let publisher = PythonPublisher::new(&opened, self.system(prepare)?.loans)?;
+        let publisher = PythonPublisher::new(&opened, self.has_loans(prepare))?;
         Ok(Box::new(Link::new(publisher, PythonSubscriber::new(&opened)?)))
     }
 
@@ -80,7 +67,7 @@ impl Driver for PythonDriver {
         let opened = self.opened(prepare)?;
         Ok(match prepare.role {
             Role::Ping => {
-                let loans = self.system(prepare)?.loans;
+                let loans = self.has_loans(prepare);
                 Stream::ping(Box::new(PythonPublisher::new(&opened, loans)?))
             }
             _ => Stream::pong(Box::new(PythonSubscriber::new(&opened)?)),
@@ -89,13 +76,11 @@ impl Driver for PythonDriver {
 }
 
 impl PythonDriver {
-    fn system(&self, prepare: &Prepare) -> Result<&System, Error> {
-        let found = self.systems.iter().find(|system| system.name == prepare.system);
-        found.ok_or_else(|| Error::new(format!("no system {}", prepare.system)))
+    fn has_loans(&self, prepare: &Prepare) -> bool {
+        self.system(&prepare.system).is_some_and(|system| system.loans)
     }
 
     fn opened(&self, prepare: &Prepare) -> Result<Opened, Error> {
-        self.check(prepare)?;
         let text = serde_json::to_string(prepare).expect("JSON serialises");
         let opened = Python::attach(|py| {
             let prepare = py.import("json")?.call_method1("loads", (text,))?;

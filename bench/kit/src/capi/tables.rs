@@ -31,6 +31,7 @@ pub struct CSystem {
     one_process: c_int,
     daemon: c_int,
     loan_bytes_min: u64,
+    depth_max: u32,
 }
 
 /// `struct myelin_bench_prepare`.
@@ -61,6 +62,10 @@ pub struct CPrepare {
     pub(super) workload: u32,
     pub(super) file_prefix: *const c_char,
     pub(super) kit: *const Prepare,
+    pub(super) publishes: c_int,
+    pub(super) subscribes: c_int,
+    pub(super) others: u32,
+    pub(super) match_until_ns: u64,
 }
 
 impl CPrepare {
@@ -292,6 +297,7 @@ impl CSystem {
                 publishers_max: most(self.publishers_max),
                 subscribers_max: most(self.subscribers_max),
                 topics_max: most(self.topics_max),
+                depth_max: self.depth_max,
             },
         }
     }
@@ -325,7 +331,7 @@ pub(super) unsafe fn text(pointer: *const c_char) -> String {
 }
 
 /// Version of the tables; `MYELIN_BENCH_ABI` in the header.
-const ABI: u32 = 8;
+const ABI: u32 = 9;
 /// The first version of this series.
 const ABI_MIN: u32 = 5;
 /// `MYELIN_BENCH_ROUNDTRIP` and so on.

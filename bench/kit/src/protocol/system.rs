@@ -105,6 +105,8 @@ pub struct Streams {
     pub subscribers_max: u32,
     /// Limit of topics between two processes; 0 for no limit.
     pub topics_max: u32,
+    /// Limit of messages of a topic kept for a slow subscriber; 0 for no limit.
+    pub depth_max: u32,
 }
 
 impl Default for Streams {
@@ -114,6 +116,7 @@ impl Default for Streams {
             publishers_max: 1,
             subscribers_max: 1,
             topics_max: 1,
+            depth_max: 0,
         }
     }
 }
@@ -160,6 +163,28 @@ pub struct System {
     /// What its streams support.
     #[serde(default)]
     pub streams: Streams,
+}
+
+impl System {
+    /// A system of two processes on one host that runs round trips, without loans or a daemon.
+    pub fn new(name: &str, about: &str, version: &str, wait: Wait, transport: Transport) -> Self {
+        System {
+            name: name.into(),
+            about: about.into(),
+            version: version.into(),
+            wait,
+            transport,
+            topology: Topology::TwoProcesses,
+            across_hosts: false,
+            loans: false,
+            daemon: false,
+            missing: None,
+            payload_bytes_max: 0,
+            floor: false,
+            workloads: Workload::roundtrip_only(),
+            streams: Streams::default(),
+        }
+    }
 }
 
 /// The answer to `describe`.

@@ -257,7 +257,7 @@ fn a_driver_with_an_earlier_header_works() {
 
 #[test]
 fn a_driver_of_another_abi_series_must_be_rebuilt() {
-    for abi in ["4u", "9u"] {
+    for abi in ["4u", "10u"] {
         let name = format!("myelin-driver-abi{abi}");
         let Some(mut program) = compiler_named("cc") else { return };
         program.arg(format!("-DECHO_ABI={abi}"));

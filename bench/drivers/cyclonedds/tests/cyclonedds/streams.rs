@@ -113,7 +113,7 @@ fn a_depth_above_the_iceoryx_queue_limit_is_refused() {
     };
     let mut process = Process::start(executable(), &deep);
     let [message, remedy, _] = process.expect_error();
-    assert_eq!(message, format!("depth: 256 for {name}"));
+    assert_eq!(message, format!("{name}: a depth of 256 is not possible"));
     assert!(remedy.contains("1 to 255"), "{remedy}");
     assert!(!process.expect_end().success());
 }

@@ -147,9 +147,9 @@ fn impossible_settings_are_refused_with_a_remedy() {
         alone_in(folder.path(), Role::Ping, system, payload_bytes, 50).expect_error()
     };
     let [message, ..] = refused("zenoh.pigeon", 64);
-    assert_eq!(message, "zenoh has no system `zenoh.pigeon`");
+    assert_eq!(message, "no system zenoh.pigeon");
     let [message, remedy, _] = refused("zenoh.tcp", 1 << 40);
-    assert!(message.contains("carries up to") && remedy.contains("payload_bytes"), "{message}");
+    assert!(message.contains("B can be sent") && remedy.contains("payload_bytes"), "{message}");
     let samples = Samples::new(1);
     let options = serde_json::from_str(r#"{ "speed": 9 }"#).unwrap();
     let samples_path = Some(samples.path());
@@ -157,9 +157,9 @@ fn impossible_settings_are_refused_with_a_remedy() {
     let [message, remedy, key] = Process::start(Path::new(EXECUTABLE), &odd).expect_error();
     assert_eq!(
         (message.as_str(), key.as_str()),
-        ("zenoh.tcp has no options; remove `speed`", "speed")
+        ("options.zenoh.speed: there is no such option", "speed")
     );
-    assert!(remedy.contains("options.zenoh"), "{remedy}");
+    assert_eq!(remedy, "leave it out");
 }
 
 #[test]

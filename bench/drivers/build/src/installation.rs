@@ -1,16 +1,12 @@
-//! Shared by build scripts of drivers whose middleware is in a folder named by an environment
-//! variable. Without a usable folder the driver is built without the middleware and says what to
-//! do; the build never fails for that. This is a file and not a crate; build scripts include it by
-//! its path.
-
-// Each build script uses only a part.
-#![allow(dead_code)]
+//! A middleware in a folder named by an environment variable. Without a usable folder the driver is
+//! built without the middleware and says what to do; the build never fails for that.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// The location of a middleware, and messages for users who do not have it.
 pub struct Installation {
+    /// Its name.
     pub middleware: &'static str,
     /// The variable that names the folder, an absolute path.
     pub variable: &'static str,

@@ -1,5 +1,4 @@
 //! How a middleware was compiled, read from the `compile_commands.json` in its CMake build folder.
-//! This is a file and not a crate; build scripts include it by its path.
 
 use std::path::{Path, PathBuf};
 
@@ -27,13 +26,12 @@ impl Compilation {
             let words = shlex::split(entry["command"].as_str()?)?;
             Some(Compilation { source, flags: flags(&words) })
         });
-        let what = format!(
-            "{COMMANDS} does not compile {file}: this is not the build folder of \
-                            {middleware}"
-        );
-        found.ok_or(what)
+        found.ok_or(format!(
+            "{COMMANDS} does not compile {file}: this is not the build folder of {middleware}"
+        ))
     }
 
+    /// Whether it was compiled with optimisation.
     pub fn is_optimised(&self) -> bool {
         self.flags.iter().any(|flag| ["-O2", "-O3"].contains(&flag.as_str()))
     }

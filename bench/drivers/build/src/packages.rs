@@ -1,22 +1,21 @@
-//! The message of a driver's build script about a library that is not installed. It names the packages of this
-//! distribution, from `scripts/packages.tsv`. Build scripts include this file by its path.
+//! The message about a library that is not installed. It names the packages of this distribution, from
+//! `scripts/packages.tsv`.
 
-// Each build script uses a part.
-#![allow(dead_code)]
-
-#[path = "../../crates/myelin-dds/src/package.rs"]
+// Its other user has a use for all of it.
+#[allow(dead_code)]
+#[path = "../../../../crates/myelin-dds/src/package.rs"]
 mod package;
 
 use std::path::Path;
 
-/// The message of a driver that is built for another architecture: the middlewares that are installed are those of
+/// An error for a driver that is built for another architecture: the middlewares that are installed are those of
 /// the architecture that builds.
-pub fn built_elsewhere() -> Option<&'static str> {
+pub fn built_here() -> Result<(), String> {
     let of = |variable: &str| {
         let triple = std::env::var(variable).unwrap_or_default();
         triple.split('-').next().map(str::to_owned)
     };
-    (of("HOST") != of("TARGET")).then_some(BUILT_ELSEWHERE)
+    if of("HOST") == of("TARGET") { Ok(()) } else { Err(BUILT_ELSEWHERE.to_owned()) }
 }
 
 /// The message for a user without `need`, a line of the table.

@@ -1,17 +1,28 @@
-//! Shared by build scripts of drivers whose adaptor may not fit the installed middleware: they try
-//! it, and report why not. This is a file and not a crate; build scripts include it by its path.
-
-// Each build script uses only a part.
-#![allow(dead_code)]
+//! Compiles an adaptor. One that may not fit the installed middleware is tried first, and the driver says why it
+//! does not fit.
 
 use std::ffi::OsStr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::table;
 
+/// The compiler of an adaptor, in C or C++ of this standard. It optimises even in a debug build, because the
+/// middleware is what is measured.
+pub fn compiler(standard: &str) -> cc::Build {
+    let mut build = cc::Build::new();
+    build.cpp(standard.starts_with("c++")).std(standard).includes(table::include()).opt_level(2);
+    build.extra_warnings(true).warnings_into_errors(true);
+    build
+}
+
+/// Adds a folder of the middleware's headers, as system headers, because we cannot fix warnings in them.
+pub fn include_system(build: &mut cc::Build, folder: &Path) {
+    build.flag(format!("-isystem{}", folder.display()));
+}
+
 /// Compiles the adaptor to the library `name`, without linking it.
-pub fn compile(build: &cc::Build, name: &str) -> Result<(), String> {
-    build.try_compile(name).map_err(|error| {
+pub fn compile(build: &mut cc::Build, name: &str) -> Result<(), String> {
+    build.cargo_metadata(false).try_compile(name).map_err(|error| {
         let error = error.to_string();
         // The rest is the command line; cargo shows the compiler's output.
         let error = error.split(" \"").next().unwrap_or_default();
@@ -33,7 +44,7 @@ pub fn try_link(
     std::fs::write(&main, format!("{KIT}{rest}")).map_err(|error| error.to_string())?;
     let compiler = build.try_get_compiler().map_err(|error| error.to_string())?;
     let mut link = std::process::Command::new(compiler.path());
-    link.arg("-I").arg(table::include()).args(["-pie", "-o"]).arg(out.join("trial")).arg(main);
+    link.arg("-I").arg(table::include()[0]).args(["-pie", "-o"]).arg(out.join("trial")).arg(main);
     link.arg("-Wl,--whole-archive").arg(out.join(format!("lib{name}.a")));
     let output = link.arg("-Wl,--no-whole-archive").args(words).arg("-pthread").output();
     let output = output.map_err(|error| error.to_string())?;

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::{packages, probe};
+use myelin_bench_build::{packages, probe};
 
 /// The file in Debian's liblcm-dev.
 const LCM: &str = "Name: lcm\nDescription: LCM\nVersion: 1.3.1\nRequires: glib-2.0 gthread-2.0\n\
@@ -46,7 +46,7 @@ fn a_missing_library_is_not_said_to_require_others() {
 
 /// What to do about a `need` in the distribution of this `/etc/os-release`.
 fn remedy(need: &str, os_release: &str) -> String {
-    packages::remedy(include_str!("../../../../../scripts/packages.tsv"), os_release, need)
+    packages::remedy(include_str!("../../../../scripts/packages.tsv"), os_release, need)
 }
 
 #[test]

@@ -1,7 +1,6 @@
-//! Shared by build scripts of drivers for C libraries: finds a library with pkg-config, links it,
-//! and reports what is missing. This is a file and not a crate; build scripts include it by its
-//! path.
+//! A C library that pkg-config finds.
 
+use std::ops::RangeBounds;
 use std::path::Path;
 use std::process::Command;
 
@@ -9,8 +8,26 @@ use pkg_config::{Config, Error, Library};
 
 use crate::packages;
 
-/// Finds a library without telling cargo to link it: our own must come first.
-pub fn config() -> Config {
+/// Finds the library `name` in one of `versions`, which `known` names; the packages that contain it are those of
+/// `need` in the table of packages. Does not tell cargo to link it: our own must come first. The error says
+/// what to do.
+pub fn find(
+    name: &str,
+    need: &str,
+    versions: impl RangeBounds<&'static str>,
+    known: &str,
+) -> Result<Library, String> {
+    packages::built_here()?;
+    config().range_version(versions).probe(name).map_err(|error| {
+        await_packages();
+        match config().probe(name) {
+            Ok(library) => format!("needs {known}, found {}", library.version),
+            Err(_) => missing(name, need, &error),
+        }
+    })
+}
+
+fn config() -> Config {
     let mut config = Config::new();
     config.cargo_metadata(false).env_metadata(true);
     config
@@ -28,7 +45,7 @@ pub fn link(library: &Library) {
 
 /// Makes cargo run the script again when pkg-config's files change. The missing library may be a
 /// dependency of the requested one, and installing it changes none of the latter's files.
-pub fn await_packages() {
+fn await_packages() {
     let asked = Command::new("pkg-config").args(["--variable", "pc_path", "pkg-config"]).output();
     match asked {
         Ok(output) => {
@@ -42,9 +59,8 @@ pub fn await_packages() {
     }
 }
 
-/// The message for a user without `name`. The packages that contain it are those of `need` in the table of
-/// packages.
-pub fn missing(name: &str, need: &str, error: &Error) -> String {
+/// The message for a user without `name`.
+fn missing(name: &str, need: &str, error: &Error) -> String {
     let remedy = packages::not_installed(need);
     match error {
         Error::Command { .. } => remedy.replace("apt-get install", "apt-get install pkg-config"),

@@ -1,15 +1,13 @@
-//! Shared by build scripts of the drivers in C and C++: finds `libmyelin.so` and its headers, and
-//! links them like an installed program. This is a file and not a crate; build scripts include it
-//! by its path.
+//! `libmyelin.so` and its headers, linked like an installed program, for the drivers of Myelin in C and C++.
 
 use std::path::{Path, PathBuf};
 
-use crate::table;
+use crate::{adaptor, table};
 
 /// Compiles `src/driver.c`, and `source` if the library exists. `scripts/c-library` puts this
 /// clone's library into the folder of this build, since cargo does not make it before a build
 /// script runs.
-pub fn compile(source: &str) {
+pub fn compile(source: &str) -> Result<(), String> {
     let folder = profile_folder().join("c");
     let library = folder.join("libmyelin.so");
     // As long as the library does not exist, cargo runs this script at every build.
@@ -18,10 +16,9 @@ pub fn compile(source: &str) {
         if library.is_file() { &library } else { &folder }.display()
     );
     println!("cargo:rerun-if-changed={INCLUDE}");
-    println!("cargo:rerun-if-changed=../libmyelin.rs");
     println!("cargo:rerun-if-changed=../myelin-c/src/systems.h");
     if !library.is_file() {
-        return table::compile_missing(&format!(
+        return Err(format!(
             "not built in: scripts/c-library{} installs libmyelin.so for it; then build again",
             if folder.parent().is_some_and(|it| it.ends_with("release")) {
                 " --release"
@@ -31,20 +28,13 @@ pub fn compile(source: &str) {
         ));
     }
     table::compile(&[("VERSION", env!("CARGO_PKG_VERSION"))]);
-    let mut build = cc::Build::new();
-    let is_cpp = source.ends_with("cpp");
-    build.file(source).include(table::include()).include(INCLUDE);
-    build.cpp(is_cpp).std(if is_cpp { "c++17" } else { "c11" });
-    // Optimised even in a debug build, because the library is what is measured.
-    build
-        .opt_level(2)
-        .extra_warnings(true)
-        .warnings_into_errors(true)
-        .compile("myelin_driver_link");
+    let standard = if source.ends_with("cpp") { "c++17" } else { "c11" };
+    adaptor::compiler(standard).file(source).include(INCLUDE).compile("myelin_driver_link");
     println!("cargo:rustc-link-search=native={}", folder.display());
     println!("cargo:rustc-link-lib=dylib=myelin");
     // In a clone the library is beside the executable; an installed one is found by the loader.
     println!("cargo:rustc-link-arg=-Wl,-rpath,$ORIGIN/c");
+    Ok(())
 }
 
 /// The folder `<target>/<profile>`, derived from `<target>/<profile>/build/<package>/out`.
