@@ -27,8 +27,8 @@ use rustix::io::Errno;
 use rustix::net::sockopt;
 
 use crate::limit::{self, Patience, TimeLimit};
+use crate::network_path::{NetworkPath, cannot_bind};
 use crate::peer::{Ends, Peer};
-use crate::way::{Way, cannot_bind};
 
 /// UNIX sockets. Ends: reading, writing; ping's first.
 pub fn unix() -> Result<[Ends; 2], Error> {
@@ -50,16 +50,16 @@ pub fn udp() -> Result<[Ends; 2], Error> {
 }
 
 /// Like [`udp`], to the other host: this side's ends.
-pub fn udp_across(way: &Way<'_>) -> Result<Ends, Error> {
+pub fn udp_across(path: &NetworkPath<'_>) -> Result<Ends, Error> {
     // Each socket has a different port, even if both sides are on one host.
-    let (ours, theirs) = match way.role {
+    let (ours, theirs) = match path.role {
         Role::Ping => ([1, 2], [3, 4]),
         _ => ([3, 4], [1, 2]),
     };
     let socket = |ours, theirs| {
-        let at: SocketAddr = way.network.own_at(ours);
+        let at: SocketAddr = path.network.own_at(ours);
         let socket = UdpSocket::bind(at).map_err(|error| cannot_bind(at, error))?;
-        socket.connect(way.network.peer_at(theirs))?;
+        socket.connect(path.network.peer_at(theirs))?;
         let socket = OwnedFd::from(socket);
         prepare_socket(&socket)?;
         Ok::<_, Error>(socket)

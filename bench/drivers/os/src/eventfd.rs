@@ -21,9 +21,9 @@ pub fn create() -> Result<OwnedFd, Error> {
 }
 
 /// Adds one to the eventfd for each message.
-pub struct Ring(pub OwnedFd);
+pub struct Signal(pub OwnedFd);
 
-impl Wake for Ring {
+impl Wake for Signal {
     fn pass(&mut self, turn: &Turn, count: u32) -> Result<(), Error> {
         turn.pass(count);
         loop {

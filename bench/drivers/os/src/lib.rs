@@ -8,18 +8,9 @@
 //! oneway ─▶ slots                               the same for streams, which have no answers
 //! call                                          one process: a function is called
 //! all others ─▶ peer                            how the two find each other, and notice death
-//! tcp, udp ─▶ way                               the same across hosts
+//! tcp, udp ─▶ network_path                               the same across hosts
 //! ```
-//! Streams have one publisher, one subscriber and one topic. In shared memory they have room for
-//! their depth; without a free slot a writer drops its message or waits, depending on the
-//! reliability. Pipes, TCP and UNIX sockets are reliable: the kernel makes the writer wait, and the
-//! depth is the size of its buffer in bytes. UDP is best effort: messages that do not fit into the
-//! socket's buffer are lost. Only a message with more parts than fit into the buffer waits for
-//! credits of its reader.
-//!
-//! Pong makes everything (memory, pipes, sockets) and passes it to ping as file descriptors. So
-//! nothing has a name in the file system, and nothing can be left behind. Across hosts, which UDP
-//! and TCP support, each side makes its own sockets.
+//! `README.md` describes the systems.
 
 #![deny(unsafe_op_in_unsafe_fn)]
 
@@ -35,6 +26,8 @@ mod handover;
 #[cfg(not(loom))]
 mod limit;
 #[cfg(not(loom))]
+mod network_path;
+#[cfg(not(loom))]
 mod oneway;
 #[cfg(not(loom))]
 mod peer;
@@ -48,8 +41,6 @@ mod spin;
 mod stream;
 #[cfg(not(loom))]
 mod systems;
-#[cfg(not(loom))]
-mod way;
 
 #[cfg(not(loom))]
 pub use systems::Os;

@@ -15,12 +15,12 @@ use myelin_bench_kit::{Clock, Error, Publisher, Subscriber};
 use crate::limit::Patience;
 use crate::peer::Peer;
 use crate::segment::Lane;
-use crate::slots::{Books, SlotPublisher, SlotSubscriber, Wait, Wake};
+use crate::slots::{SlotCounters, SlotPublisher, SlotSubscriber, Wait, Wake};
 
 /// Writes messages into a lane.
 pub struct OneWayPublisher<W> {
     publisher: SlotPublisher<W>,
-    books: Rc<Books>,
+    counters: Rc<SlotCounters>,
     back: Lane,
     peer: Rc<Peer>,
     /// How long to wait for a slow reader; `None` to drop messages instead.
@@ -31,9 +31,9 @@ impl<W: Wake> OneWayPublisher<W> {
     /// Writes into `lane`; reads the reader's count from `back`. With `patience_ns` a message waits
     /// at most this long for a free slot.
     pub fn new(lane: Lane, back: Lane, wake: W, peer: &Rc<Peer>, patience_ns: Option<u64>) -> Self {
-        let books = Rc::new(Books::default());
-        let publisher = SlotPublisher::new(lane, wake, &books);
-        OneWayPublisher { publisher, books, back, peer: Rc::clone(peer), patience_ns }
+        let counters = Rc::new(SlotCounters::default());
+        let publisher = SlotPublisher::new(lane, wake, &counters);
+        OneWayPublisher { publisher, counters, back, peer: Rc::clone(peer), patience_ns }
     }
 
     /// Whether, by the reader's count, there is no free slot.
@@ -42,7 +42,7 @@ impl<W: Wake> OneWayPublisher<W> {
         // ORDER: acquire pairs with the release in `release`: the reader has read. Invalid values
         // only make every slot look occupied.
         let released = self.back.header(0).released.load(Ordering::Acquire);
-        self.books.acknowledged.set(released);
+        self.counters.acknowledged.set(released);
         self.publisher.is_full()
     }
 
@@ -83,15 +83,19 @@ impl<W: Wake> Publisher for OneWayPublisher<W> {
 /// Reads messages from a lane, in place.
 pub struct OneWaySubscriber<W> {
     subscriber: SlotSubscriber<W>,
-    books: Rc<Books>,
+    counters: Rc<SlotCounters>,
     back: Lane,
 }
 
 impl<W: Wait> OneWaySubscriber<W> {
     /// Reads from `lane`; stores its released count in `back`.
     pub fn new(lane: Lane, back: Lane, wait: W, peer: &Rc<Peer>) -> Self {
-        let books = Rc::new(Books::default());
-        OneWaySubscriber { subscriber: SlotSubscriber::new(lane, wait, &books, peer), books, back }
+        let counters = Rc::new(SlotCounters::default());
+        OneWaySubscriber {
+            subscriber: SlotSubscriber::new(lane, wait, &counters, peer),
+            counters,
+            back,
+        }
     }
 }
 
@@ -110,7 +114,7 @@ impl<W: Wait> Subscriber for OneWaySubscriber<W> {
     fn release(&mut self) {
         self.subscriber.release();
         // ORDER: release pairs with the acquire in `publish`: reading comes before.
-        self.back.header(0).released.store(self.books.released.get(), Ordering::Release);
+        self.back.header(0).released.store(self.counters.released.get(), Ordering::Release);
     }
 }
 

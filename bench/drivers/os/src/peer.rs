@@ -10,7 +10,7 @@
 //! The name is in the abstract namespace and vanishes with its process. Such names have no
 //! permissions, so each side checks that the other belongs to the same user.
 //!
-//! Across hosts the socket is a TCP connection (see [`way`](crate::way)), no descriptors follow the
+//! Across hosts the socket is a TCP connection (see [`network_path`](crate::network_path)), no descriptors follow the
 //! greeting, and each side makes its own ends.
 //!
 //! Happens-before: pong's changes to its memory before it sends the descriptors happen before ping
@@ -23,14 +23,14 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 use std::time::Duration;
 
+use myelin_bench_kit::Error;
 use myelin_bench_kit::clock::{self, Clock};
 use myelin_bench_kit::protocol::{Prepare, Role};
-use myelin_bench_kit::{Error, message};
 use rustix::io::{Errno, retry_on_intr};
 use rustix::net::sockopt::{self, Timeout};
 use rustix::net::{self, RecvFlags, SendFlags};
 
-use crate::way::Way;
+use crate::network_path::NetworkPath;
 
 /// The file descriptors of one side, in an order that the mechanism defines.
 pub type Ends = Vec<OwnedFd>;
@@ -70,19 +70,19 @@ impl Peer {
     /// Connects to the side on the other host; each side makes its own ends.
     pub fn meet_across(
         prepare: &Prepare,
-        way: &Way<'_>,
-        make: impl FnOnce(&Way<'_>) -> Result<Ends, Error>,
+        path: &NetworkPath<'_>,
+        make: impl FnOnce(&NetworkPath<'_>) -> Result<Ends, Error>,
     ) -> Result<(Self, Ends), Error> {
-        let socket = way.connection()?;
-        Way::notice_death(&socket)?;
-        if way.role == Role::Pong {
+        let socket = path.connection()?;
+        NetworkPath::notice_death(&socket)?;
+        if path.role == Role::Pong {
             send_ends(&socket, &greeting(prepare), &Ends::new())?;
         } else {
-            limit_reads(&socket, way.deadline.remaining())?;
+            limit_reads(&socket, path.deadline.remaining())?;
             receive_ends(&socket, &greeting(prepare))?;
         }
-        let ends = make(way)?;
-        Ok((Peer { role: way.role, socket }, ends))
+        let ends = make(path)?;
+        Ok((Peer { role: path.role, socket }, ends))
     }
 
     /// Reports that this side is ready and waits for the other side's report.
@@ -204,7 +204,7 @@ fn is_ours(socket: &UnixStream) -> Result<bool, Error> {
 
 /// The greeting; both sides must have the same plans.
 fn greeting(prepare: &Prepare) -> String {
-    let message_bytes = message::HEADER_BYTES as u64 + prepare.payload_bytes;
+    let message_bytes = prepare.message_bytes();
     format!("myelin-driver-os {VERSION}, {}, messages of {message_bytes} B", prepare.system)
 }
 
@@ -265,7 +265,7 @@ pub struct Deadline {
 impl Deadline {
     /// Starts the time limit of `prepare`.
     pub fn new(prepare: &Prepare, remedy: impl Into<String>) -> Self {
-        let at_ns = clock::monotonic_ns().saturating_add(prepare.match_timeout_ns);
+        let at_ns = prepare.match_until_ns();
         let seconds = prepare.match_timeout_ns as f64 * 1e-9;
         Deadline { at_ns, seconds, remedy: remedy.into() }
     }

@@ -70,8 +70,9 @@ impl Layout {
         Layout { message_bytes, has_lengths, message_at, slot_bytes, capacity, mask }
     }
 
-    /// The layouts of both lanes of a run whose messages have `message_bytes`.
-    pub fn both(prepare: &Prepare, message_bytes: usize) -> [Layout; 2] {
+    /// The layouts of both lanes of a run.
+    pub fn both(prepare: &Prepare) -> [Layout; 2] {
+        let message_bytes = prepare.message_bytes();
         match prepare.workload.is_one_way() {
             true => {
                 let has_lengths = prepare.workload == Workload::Replay;

@@ -34,7 +34,7 @@ pub trait Wait {
 
 /// The progress of this side's two lanes. The lanes of one side belong to one thread.
 #[derive(Default)]
-pub struct Books {
+pub struct SlotCounters {
     /// Count of the last incoming message that this side has released.
     pub(crate) released: Cell<u32>,
     /// Count of the last outgoing message that the other side has reported as released.
@@ -45,15 +45,15 @@ pub struct Books {
 pub struct SlotPublisher<W> {
     lane: Lane,
     wake: W,
-    books: Rc<Books>,
+    counters: Rc<SlotCounters>,
     /// Count of the last message passed.
     count: u32,
 }
 
 impl<W: Wake> SlotPublisher<W> {
-    /// Writes into `lane`; this side's subscriber shares `books`.
-    pub fn new(lane: Lane, wake: W, books: &Rc<Books>) -> Self {
-        SlotPublisher { lane, wake, books: Rc::clone(books), count: 0 }
+    /// Writes into `lane`; this side's subscriber shares `counters`.
+    pub fn new(lane: Lane, wake: W, counters: &Rc<SlotCounters>) -> Self {
+        SlotPublisher { lane, wake, counters: Rc::clone(counters), count: 0 }
     }
 }
 
@@ -78,7 +78,7 @@ impl<W: Wake> Publisher for SlotPublisher<W> {
         }
         let header = self.lane.header(count);
         // ORDER: Relaxed, published by the release that passes the turn.
-        header.released.store(self.books.released.get(), Ordering::Relaxed);
+        header.released.store(self.counters.released.get(), Ordering::Relaxed);
         if let Some(length) = self.lane.length(count) {
             // ORDER: Relaxed, as above.
             length.store(bytes as u32, Ordering::Relaxed);
@@ -92,7 +92,7 @@ impl<W> SlotPublisher<W> {
     /// Whether the slot of the next message may still be read, as far as this side knows.
     #[inline(always)]
     pub fn is_full(&self) -> bool {
-        self.count.wrapping_add(1).wrapping_sub(self.books.acknowledged.get())
+        self.count.wrapping_add(1).wrapping_sub(self.counters.acknowledged.get())
             > self.lane.capacity()
     }
 }
@@ -101,7 +101,7 @@ impl<W> SlotPublisher<W> {
 pub struct SlotSubscriber<W> {
     lane: Lane,
     wait: W,
-    books: Rc<Books>,
+    counters: Rc<SlotCounters>,
     peer: Rc<Peer>,
     /// Count of the next or the current message.
     count: u32,
@@ -109,10 +109,10 @@ pub struct SlotSubscriber<W> {
 }
 
 impl<W: Wait> SlotSubscriber<W> {
-    /// Reads from `lane`; this side's publisher shares `books`.
-    pub fn new(lane: Lane, wait: W, books: &Rc<Books>, peer: &Rc<Peer>) -> Self {
-        let (books, peer) = (Rc::clone(books), Rc::clone(peer));
-        SlotSubscriber { lane, wait, books, peer, count: 1, holds: false }
+    /// Reads from `lane`; this side's publisher shares `counters`.
+    pub fn new(lane: Lane, wait: W, counters: &Rc<SlotCounters>, peer: &Rc<Peer>) -> Self {
+        let (counters, peer) = (Rc::clone(counters), Rc::clone(peer));
+        SlotSubscriber { lane, wait, counters, peer, count: 1, holds: false }
     }
 }
 
@@ -133,7 +133,7 @@ impl<W: Wait> Subscriber for SlotSubscriber<W> {
         }
         // ORDER: Relaxed, made visible by the acquire in `has_come`. Invalid values from the other
         // side only make every slot look occupied.
-        self.books.acknowledged.set(header.released.load(Ordering::Relaxed));
+        self.counters.acknowledged.set(header.released.load(Ordering::Relaxed));
         self.holds = true;
         let most = self.lane.message_bytes();
         // ORDER: Relaxed, as above. A length that is too large is cut.
@@ -150,7 +150,7 @@ impl<W: Wait> Subscriber for SlotSubscriber<W> {
         if !std::mem::take(&mut self.holds) {
             return;
         }
-        self.books.released.set(self.count);
+        self.counters.released.set(self.count);
         self.count = self.count.wrapping_add(1);
     }
 }

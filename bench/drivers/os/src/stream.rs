@@ -18,8 +18,8 @@ use rustix::io::Errno;
 use rustix::pipe::PipeFlags;
 
 use crate::limit::{self, Patience, TimeLimit};
+use crate::network_path::NetworkPath;
 use crate::peer::{Ends, Peer};
-use crate::way::Way;
 
 /// A pipe for each direction. Ends: reading, writing; ping's first.
 pub fn pipes() -> Result<[Ends; 2], Error> {
@@ -55,8 +55,8 @@ pub fn tcp() -> Result<[Ends; 2], Error> {
 }
 
 /// Like [`tcp`], to the other host: this side's ends.
-pub fn tcp_across(way: &Way<'_>) -> Result<Ends, Error> {
-    both_of(way.connection()?)
+pub fn tcp_across(path: &NetworkPath<'_>) -> Result<Ends, Error> {
+    both_of(path.connection()?)
 }
 
 fn both_ways(sockets: [OwnedFd; 2]) -> Result<[Ends; 2], Error> {

@@ -94,8 +94,8 @@ fn only_one_process_callbacks_run_back_to_back() {
 #[test]
 fn a_system_of_another_reliability_is_refused() {
     for (system, reliability, said) in [
-        ("os.tcp", Reliability::BestEffort, "os.tcp is not best-effort"),
-        ("os.udp", Reliability::Reliable, "os.udp is not reliable"),
+        ("os.tcp", Reliability::BestEffort, "os.tcp: not best-effort"),
+        ("os.udp", Reliability::Reliable, "os.udp: not reliable"),
     ] {
         let mut refused = Solo::start(executable(), &Prepare { reliability, ..at_rate(system) }, 1);
         let [message, ..] = refused.ping.expect_error();

@@ -17,7 +17,7 @@ use rustix::net::{self, AddressFamily, SocketFlags, SocketType};
 use crate::peer::Deadline;
 
 /// The network to the other host, seen from one side.
-pub struct Way<'a> {
+pub struct NetworkPath<'a> {
     /// Addresses and ports.
     pub network: &'a Network,
     /// This side.
@@ -28,19 +28,14 @@ pub struct Way<'a> {
     listener: Option<TcpListener>,
 }
 
-impl<'a> Way<'a> {
+impl<'a> NetworkPath<'a> {
     /// From now on pong listens.
     pub fn new(prepare: &Prepare, network: &'a Network) -> Result<Self, Error> {
         let (role, peer) = (prepare.role, network.peer);
         let listener = (role == Role::Pong).then(|| listen(network.own_at(MEETING))).transpose()?;
-        let deadline = Deadline::new(
-            prepare,
-            format!(
-                "check with `ping {peer}` that the host is \
-                                                       up"
-            ),
-        );
-        Ok(Way { network, role, deadline, listener })
+        let remedy = format!("check with `ping {peer}` that the host is up");
+        let deadline = Deadline::new(prepare, remedy);
+        Ok(NetworkPath { network, role, deadline, listener })
     }
 
     /// The next connection. Both sides ask for the same number, in the same order.
