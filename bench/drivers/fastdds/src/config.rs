@@ -4,10 +4,9 @@
 
 use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr};
-use std::path::Path;
 
 use myelin_bench_kit::Error;
-use myelin_bench_kit::protocol::Network;
+use myelin_bench_kit::protocol::{Prepare, Reliability};
 
 /// The series of Fast DDS, which name some elements differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,87 +27,53 @@ impl Series {
     }
 }
 
-/// What samples travel over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Route {
-    /// UDP, on one host over the loopback interface.
-    Udp,
-    /// Fast DDS's shared memory transport.
-    SharedMemory,
-    /// The publisher's memory itself, which subscribers have mapped; the shared memory transport
-    /// carries discovery and acknowledgements.
-    DataSharing,
-}
-
-/// What is kept of a topic, and what becomes of a sample for which there is no room.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum History {
-    /// Nothing overtakes anything: one message is in flight.
-    RoundTrip,
-    /// The oldest sample goes.
-    BestEffort {
-        /// In samples.
-        depth: u32,
-    },
-    /// Publishing waits.
-    Reliable {
-        /// In samples.
-        depth: u32,
-    },
-}
-
-impl History {
-    fn depth(self) -> u64 {
-        match self {
-            History::RoundTrip => ROUND_TRIP_DEPTH,
-            History::BestEffort { depth } | History::Reliable { depth } => depth.max(1).into(),
-        }
-    }
-
-    fn reliability(self) -> &'static str {
-        if matches!(self, History::BestEffort { .. }) { "BEST_EFFORT" } else { "RELIABLE" }
-    }
-
-    fn kind(self) -> &'static str {
-        if matches!(self, History::Reliable { .. }) { "KEEP_ALL" } else { "KEEP_LAST" }
-    }
-}
-
 /// What the profiles of a run follow from. On one host both roles of a run have the same.
-#[derive(Clone, Debug)]
-pub struct Profiles {
+pub struct Profiles<'a> {
+    /// The run.
+    pub prepare: &'a Prepare,
     /// Of the library that reads them.
     pub series: Series,
     /// Whether shared memory carries messages of more than 64 KiB.
     pub sends_whole: bool,
-    /// What samples travel over.
-    pub route: Route,
-    /// What is kept.
-    pub history: History,
-    /// Of every sample.
-    pub message_bytes: u64,
-    /// Of each topic, each a process.
-    pub publishers: u32,
-    /// Of each topic, each a process.
-    pub subscribers: u32,
-    /// Between ping and pong.
-    pub topics: u32,
-    /// The way to the other host; `None` on one host.
-    pub network: Option<Network>,
 }
 
-impl Profiles {
+impl Profiles<'_> {
+    /// Whether the shared memory transport carries everything; otherwise UDP does.
+    fn is_shared_memory(&self) -> bool {
+        self.prepare.system != "fastdds.udp"
+    }
+
+    /// Whether subscribers have mapped the publisher's memory. The shared memory transport then carries only
+    /// discovery and acknowledgements.
+    fn shares_data(&self) -> bool {
+        self.prepare.system == "fastdds.datasharing"
+    }
+
+    /// Whether publishing waits for a full history (KEEP_ALL). Otherwise the oldest sample goes; in a round trip
+    /// nothing overtakes anything, because one message is in flight.
+    fn waits(&self) -> bool {
+        self.is_stream() && self.prepare.reliability == Reliability::Reliable
+    }
+
+    fn is_stream(&self) -> bool {
+        self.prepare.workload.is_one_way()
+    }
+
+    /// Samples that are kept of a topic.
+    fn depth(&self) -> u64 {
+        if self.is_stream() { self.prepare.depth.into() } else { ROUND_TRIP_DEPTH }
+    }
+
     /// What the histories of all writers of one end can hold, in bytes.
     pub fn history_bytes(&self) -> u64 {
-        let samples = self.history.depth() + self.extra_samples();
-        samples.saturating_mul(self.serialised_bytes()).saturating_mul(self.topics.into())
+        let samples = self.depth() + self.extra_samples();
+        samples.saturating_mul(self.serialised_bytes()).saturating_mul(self.prepare.topics.into())
     }
 
     /// What is kept beyond the history. Fast DDS 3 takes up to six samples more for a full history that
     /// publishers wait for, and refuses to write without them.
     fn extra_samples(&self) -> u64 {
-        let is_waited_for = matches!(self.history, History::Reliable { .. });
-        match self.series == Series::Three && is_waited_for && self.route != Route::DataSharing {
+        match self.series == Series::Three && self.waits() && !self.shares_data() {
             true => EXTRA_SAMPLES + 6,
             false => EXTRA_SAMPLES,
         }
@@ -117,9 +82,9 @@ impl Profiles {
     /// The whole file.
     pub fn xml(&self) -> String {
         let (writer, reader) = (self.writer(), self.reader());
-        let (transport, peers) = match self.route {
-            Route::Udp => (self.udp(), self.peers()),
-            Route::SharedMemory | Route::DataSharing => (self.shared_memory(), String::new()),
+        let (transport, peers) = match self.is_shared_memory() {
+            false => (self.udp(), self.peers()),
+            true => (self.shared_memory(), String::new()),
         };
         let schema = self.series.name("/XMLSchemas/fastRTPS_Profiles", "");
         format!(
@@ -156,7 +121,7 @@ impl Profiles {
 
     /// Of this host and of the other.
     fn addresses(&self) -> [IpAddr; 2] {
-        match &self.network {
+        match &self.prepare.network {
             None => [IpAddr::V4(Ipv4Addr::LOCALHOST); 2],
             Some(network) => [network.own, network.peer],
         }
@@ -180,7 +145,7 @@ impl Profiles {
     fn udp(&self) -> String {
         let [own, _] = self.addresses();
         let family = if own.is_ipv4() { "UDPv4" } else { "UDPv6" };
-        let peers = self.publishers + self.subscribers + SPARE_PEERS;
+        let peers = self.prepare.publishers + self.prepare.subscribers + SPARE_PEERS;
         let wanted = self.serialised_bytes().saturating_mul(2).max(SOCKET_BYTES_MIN);
         let [send, receive] = ["wmem_max", "rmem_max"].map(|limit| wanted.min(kernel_limit(limit)));
         format!(
@@ -203,26 +168,23 @@ impl Profiles {
     }
 
     fn shared_memory(&self) -> String {
-        let samples = self.history.depth().saturating_mul(self.topics.into());
+        let topics = u64::from(self.prepare.topics);
+        let samples = self.depth().saturating_mul(topics);
         // Each subscriber has a port of its own; acknowledgements come to it, too.
         let queue = samples.saturating_mul(2).clamp(PORT_QUEUE_MIN, PORT_QUEUE_MAX);
         // For discovery and acknowledgements.
-        let base = SEGMENT_BYTES_MIN + SEGMENT_BYTES_OF_TOPIC * u64::from(self.topics);
-        let (segment, message) = match self.route {
+        let base = SEGMENT_BYTES_MIN + SEGMENT_BYTES_OF_TOPIC * topics;
+        let (mut segment, mut message) = (base, MESSAGE_BYTES_MIN);
+        if !self.shares_data() {
             // A sample goes whole, and a history of them has room.
-            Route::SharedMemory => {
-                let message = self.serialised_bytes() + RTPS_BYTES_MAX;
-                let few = SPARE_SAMPLES * message;
-                let history = match self.history {
-                    // One message is in flight, and segments are slow to make.
-                    History::RoundTrip => few,
-                    _ => (samples + SPARE_SAMPLES).saturating_mul(message),
-                };
-                let whole = if self.sends_whole { message } else { 0 };
-                (base + history.min(few.max(SEGMENT_BYTES_MAX)), whole.max(MESSAGE_BYTES_MIN))
-            }
-            _ => (base, MESSAGE_BYTES_MIN),
-        };
+            let whole = self.serialised_bytes() + RTPS_BYTES_MAX;
+            let few = SPARE_SAMPLES * whole;
+            // In a round trip one message is in flight, and segments are slow to make.
+            let all = (samples + SPARE_SAMPLES).saturating_mul(whole);
+            let history = if self.is_stream() { all } else { few };
+            segment += history.min(few.max(SEGMENT_BYTES_MAX));
+            message = if self.sends_whole { message.max(whole) } else { message };
+        }
         format!(
             r#"      <transport_descriptor>
         <transport_id>myelin</transport_id>
@@ -241,7 +203,7 @@ impl Profiles {
           <!-- The publishing thread itself sends, without a hand-over to another thread. -->
           <publishMode><kind>SYNCHRONOUS</kind></publishMode>",
         );
-        let depth = self.history.depth();
+        let depth = self.depth();
         let topic = self.topic(depth, depth);
         let (seconds, nanoseconds) = self.heartbeat();
         let period = self.series.name("heartbeatPeriod", "heartbeat_period");
@@ -261,18 +223,15 @@ impl Profiles {
 
     fn reader(&self) -> String {
         let qos = self.qos("");
-        let is_shared = self.route == Route::DataSharing;
-        let samples = match self.history {
-            History::Reliable { depth } => {
-                // By data sharing a reader whose history is full spins; so it never is: publishers
-                // wait for what has not been taken.
-                let spare = if is_shared { EXTRA_SAMPLES } else { 0 };
-                (u64::from(depth.max(1)) + spare) * u64::from(self.publishers)
-            }
-            _ => self.history.depth(),
+        // By data sharing a reader whose history is full spins; so it never is: publishers wait for what has not
+        // been taken.
+        let spare = if self.shares_data() { EXTRA_SAMPLES } else { 0 };
+        let samples = match self.waits() {
+            true => (self.depth() + spare) * u64::from(self.prepare.publishers),
+            false => self.depth(),
         };
         // Samples that are shared need no memory of the reader's.
-        let allocated = if is_shared { 1 } else { samples };
+        let allocated = if self.shares_data() { 1 } else { samples };
         let topic = self.topic(samples, allocated);
         let delay = self.series.name("heartbeatResponseDelay", "heartbeat_response_delay");
         format!(
@@ -285,7 +244,7 @@ impl Profiles {
     }
 
     fn topic(&self, samples: u64, allocated: u64) -> String {
-        let (kind, depth) = (self.history.kind(), self.history.depth());
+        let (kind, depth) = (if self.waits() { "KEEP_ALL" } else { "KEEP_LAST" }, self.depth());
         let mut text = format!(
             r#"      <topic>
         <historyQos>
@@ -308,8 +267,9 @@ impl Profiles {
     }
 
     fn qos(&self, more: &str) -> String {
-        let reliability = self.history.reliability();
-        let sharing = if self.route == Route::DataSharing { "ON" } else { "OFF" };
+        let is_reliable = self.waits() || !self.is_stream();
+        let reliability = if is_reliable { "RELIABLE" } else { "BEST_EFFORT" };
+        let sharing = if self.shares_data() { "ON" } else { "OFF" };
         format!(
             r#"      <qos>
         <reliability>
@@ -326,16 +286,17 @@ impl Profiles {
     /// Seconds and nanoseconds between two heartbeats while something is not acknowledged. What is
     /// refused because the reader is full is sent anew after each: not before all of it could be.
     fn heartbeat(&self) -> (u64, u64) {
-        let nanoseconds = match self.history {
-            History::Reliable { depth } => 1_000_000 + u64::from(depth) * self.message_bytes,
-            _ => 20_000_000 + self.message_bytes,
+        let message_bytes = self.prepare.message_bytes() as u64;
+        let nanoseconds = match self.waits() {
+            true => 1_000_000 + self.depth() * message_bytes,
+            false => 20_000_000 + message_bytes,
         };
         (nanoseconds / 1_000_000_000, nanoseconds % 1_000_000_000)
     }
 
     /// A sample with its encapsulation.
     fn serialised_bytes(&self) -> u64 {
-        self.message_bytes + 4
+        self.prepare.message_bytes() as u64 + 4
     }
 }
 
@@ -345,14 +306,13 @@ fn kernel_limit(name: &str) -> u64 {
     text.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(u64::MAX)
 }
 
-/// Writes `xml` to `path`, in the run's folder.
-pub fn write(path: &Path, xml: &str) -> Result<(), Error> {
-    std::fs::write(path, xml)
+/// Leaves `xml` in the run's folder.
+pub fn write(prepare: &Prepare, xml: &str) -> Result<(), Error> {
+    let path = prepare.file("fastdds.xml");
+    std::fs::write(&path, xml)
         .map_err(|error| Error::new(format!("writing {}: {error}", path.display())))
 }
 
-/// Its name, but for what [`Prepare::file`](myelin_bench_kit::protocol::Prepare::file) adds.
-pub const FILE: &str = "fastdds.xml";
 /// Samples that writer and reader keep of a round trip. One message is in flight, up to 5 when
 /// answers fail to come (then the kit gives up), so 8 never overwrites one.
 const ROUND_TRIP_DEPTH: u64 = 8;
@@ -381,31 +341,39 @@ const PORT_QUEUE_MAX: u64 = 32_768;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use Reliability::{BestEffort, Reliable};
+    use myelin_bench_kit::protocol::{Network, Workload};
+    use serde_json::json;
 
-    fn profiles(route: Route, history: History, message_bytes: u64) -> Profiles {
-        Profiles {
-            series: Series::Two,
-            sends_whole: true,
-            route,
-            history,
-            message_bytes,
-            publishers: 1,
-            subscribers: 1,
-            topics: 1,
-            network: None,
-        }
+    fn prepare(system: &str, message_bytes: u64) -> Prepare {
+        serde_json::from_value(json!({
+            "protocol": 1, "system": system, "role": "ping", "run": "r", "domain": 1,
+            "payload_bytes": message_bytes - 8, "messages": 1, "duration_ns": 0, "warmup_messages": 0,
+            "rate_hz": null, "reply_timeout_ns": 1, "match_timeout_ns": 1, "record_every": 1,
+            "samples": null, "directory": "/", "lock_memory": false, "seed": 0,
+        }))
+        .unwrap()
+    }
+
+    fn stream(system: &str, message_bytes: u64, reliability: Reliability, depth: u32) -> Prepare {
+        let workload = Workload::Stream;
+        Prepare { workload, reliability, depth, ..prepare(system, message_bytes) }
+    }
+
+    fn profiles(prepare: &Prepare) -> Profiles<'_> {
+        Profiles { prepare, series: Series::Two, sends_whole: true }
     }
 
     #[test]
     fn each_route_has_its_own_transport_and_no_other() {
-        let xml = |route| profiles(route, History::RoundTrip, 72).xml();
-        let udp = xml(Route::Udp);
+        let xml = |system| profiles(&prepare(system, 72)).xml();
+        let udp = xml(UDP);
         assert!(udp.contains("<type>UDPv4</type>") && !udp.contains("<type>SHM</type>"));
         assert!(udp.contains("127.0.0.1") && udp.contains("<kind>OFF</kind>"));
-        let shared = xml(Route::SharedMemory);
+        let shared = xml(SHM);
         assert!(shared.contains("<type>SHM</type>") && !shared.contains("UDPv4"));
         assert!(shared.contains("<kind>OFF</kind>"));
-        let sharing = xml(Route::DataSharing);
+        let sharing = xml(SHARING);
         assert!(sharing.contains("<type>SHM</type>") && sharing.contains("<kind>ON</kind>"));
     }
 
@@ -413,7 +381,7 @@ mod tests {
     fn across_hosts_the_config_has_one_interface_and_one_peer() {
         let [own, peer] = ["10.9.8.1", "10.9.8.2"].map(|it| it.parse().unwrap());
         let network = Some(Network { interface: "eth0".into(), own, peer, port: 1 });
-        let xml = Profiles { network, ..profiles(Route::Udp, History::RoundTrip, 72) }.xml();
+        let xml = profiles(&Prepare { network, ..prepare(UDP, 72) }).xml();
         let (before, peers) = xml.split_once("<initialPeersList>").unwrap();
         assert!(before.contains("10.9.8.1") && !before.contains("10.9.8.2"));
         assert!(peers.contains("10.9.8.2") && !xml.contains("127.0.0.1"));
@@ -421,20 +389,19 @@ mod tests {
 
     #[test]
     fn history_settings_follow_the_reliability() {
-        let xml = |history| profiles(Route::SharedMemory, history, 72).xml();
-        let reliable = xml(History::Reliable { depth: 3 });
+        let xml = |reliability, depth| profiles(&stream(SHM, 72, reliability, depth)).xml();
+        let reliable = xml(Reliable, 3);
         assert!(reliable.contains("<kind>KEEP_ALL</kind>") && reliable.contains("RELIABLE"));
         assert!(reliable.contains("<max_samples>3</max_samples>"));
-        let best_effort = xml(History::BestEffort { depth: 5 });
+        let best_effort = xml(BestEffort, 5);
         assert!(best_effort.contains("<kind>BEST_EFFORT</kind>"));
         assert!(best_effort.contains("<depth>5</depth>") && !best_effort.contains("KEEP_ALL"));
     }
 
     #[test]
     fn the_shm_segment_holds_a_history_of_whole_samples() {
-        let history = History::BestEffort { depth: 16 };
         for message_bytes in [8, 70_000, 10 << 20, 64 << 20] {
-            let xml = profiles(Route::SharedMemory, history, message_bytes).xml();
+            let xml = profiles(&stream(SHM, message_bytes, BestEffort, 16)).xml();
             let [segment, message] =
                 ["segment_size", "maxMessageSize"].map(|tag| number(&xml, tag));
             assert!(message >= message_bytes + 4 + 256, "{message_bytes}: {message}");
@@ -445,32 +412,30 @@ mod tests {
 
     #[test]
     fn large_udp_samples_are_sent_in_fragments() {
-        let profiles = profiles(Route::SharedMemory, History::RoundTrip, 1 << 20);
-        let xml = Profiles { sends_whole: false, ..profiles }.xml();
+        let xml = Profiles { sends_whole: false, ..profiles(&prepare(SHM, 1 << 20)) }.xml();
         assert_eq!(number(&xml, "maxMessageSize"), MESSAGE_BYTES_MIN);
         assert!(number(&xml, "segment_size") >= 4 << 20);
     }
 
     #[test]
     fn fast_dds_3_has_extra_samples_for_a_full_history() {
-        let extra = |series, route, history| {
-            number(&Profiles { series, ..profiles(route, history, 72) }.xml(), "extra_samples")
+        let extra = |series, system, reliability| {
+            let prepare = stream(system, 72, reliability, 4);
+            number(&Profiles { series, ..profiles(&prepare) }.xml(), "extra_samples")
         };
-        let (reliable, best_effort) =
-            (History::Reliable { depth: 4 }, History::BestEffort { depth: 4 });
-        assert_eq!(extra(Series::Three, Route::Udp, reliable), 8);
-        assert_eq!(extra(Series::Three, Route::SharedMemory, reliable), 8);
-        assert_eq!(extra(Series::Three, Route::DataSharing, reliable), 2);
-        assert_eq!(extra(Series::Three, Route::Udp, best_effort), 2);
-        assert_eq!(extra(Series::Two, Route::Udp, reliable), 2);
+        assert_eq!(extra(Series::Three, UDP, Reliable), 8);
+        assert_eq!(extra(Series::Three, SHM, Reliable), 8);
+        assert_eq!(extra(Series::Three, SHARING, Reliable), 2);
+        assert_eq!(extra(Series::Three, UDP, BestEffort), 2);
+        assert_eq!(extra(Series::Two, UDP, Reliable), 2);
     }
 
     #[test]
     fn elements_are_closed_in_order() {
         for series in [Series::Two, Series::Three] {
-            for route in [Route::Udp, Route::SharedMemory, Route::DataSharing] {
-                let history = History::Reliable { depth: 2 };
-                let text = Profiles { series, ..profiles(route, history, 72) }.xml();
+            for system in [UDP, SHM, SHARING] {
+                let prepare = stream(system, 72, Reliable, 2);
+                let text = Profiles { series, ..profiles(&prepare) }.xml();
                 let mut open = Vec::new();
                 for tag in text.split('<').skip(1).map(|rest| rest.split_once('>').unwrap().0) {
                     match tag.strip_prefix('/') {
@@ -487,10 +452,7 @@ mod tests {
     /// Both series refuse a file with the other's names.
     #[test]
     fn element_names_follow_the_series() {
-        let xml = |series| {
-            let profiles = profiles(Route::Udp, History::RoundTrip, 72);
-            Profiles { series, ..profiles }.xml()
-        };
+        let xml = |series| Profiles { series, ..profiles(&prepare(UDP, 72)) }.xml();
         let (two, three) = (xml(Series::Two), xml(Series::Three));
         for name in ["heartbeatPeriod", "nackResponseDelay", "heartbeatResponseDelay"] {
             assert!(two.contains(&format!("<{name}>")) && !three.contains(name), "{name}");
@@ -503,15 +465,20 @@ mod tests {
     #[test]
     fn the_written_file_is_the_profile_in_use() {
         let folder = tempfile::tempdir().unwrap();
-        let xml = profiles(Route::Udp, History::RoundTrip, 72).xml();
-        let path = folder.path().join(FILE);
-        write(&path, &xml).unwrap();
-        assert_eq!(std::fs::read_to_string(path).unwrap(), xml);
-        assert!(write(&folder.path().join("none").join(FILE), "").is_err());
+        let mut prepare = Prepare { directory: folder.path().into(), ..prepare(UDP, 72) };
+        let xml = profiles(&prepare).xml();
+        write(&prepare, &xml).unwrap();
+        assert_eq!(std::fs::read_to_string(prepare.file("fastdds.xml")).unwrap(), xml);
+        prepare.directory.push("none");
+        assert!(write(&prepare, "").is_err());
     }
 
     fn number(xml: &str, tag: &str) -> u64 {
         let (_, rest) = xml.split_once(&format!("<{tag}>")).unwrap();
         rest.split_once('<').unwrap().0.parse().unwrap()
     }
+
+    const UDP: &str = "fastdds.udp";
+    const SHM: &str = "fastdds.shm";
+    const SHARING: &str = "fastdds.datasharing";
 }

@@ -8,10 +8,10 @@ mod leftovers;
 
 use std::ffi::{CString, c_char, c_int, c_uint};
 
-use config::{History, Profiles, Route, Series};
+use config::{Profiles, Series};
 use myelin_bench_kit::Error;
 use myelin_bench_kit::capi::{CPrepare, status};
-use myelin_bench_kit::protocol::{Prepare, Reliability};
+use myelin_bench_kit::protocol::Prepare;
 
 /// See `link.h`.
 #[unsafe(no_mangle)]
@@ -23,8 +23,8 @@ pub extern "C" fn myelin_fastdds_profiles(
 ) -> c_int {
     let prepare = prepare.of_kit();
     let series = if major < 3 { Series::Two } else { Series::Three };
-    let text = Profiles { sends_whole: sends_whole != 0, ..profiles(prepare, series) }.xml();
-    status(config::write(&prepare.file(config::FILE), &text).and_then(|()| {
+    let text = Profiles { prepare, series, sends_whole: sends_whole != 0 }.xml();
+    status(config::write(prepare, &text).and_then(|()| {
         let text = CString::new(text).map_err(|_| Error::new("a NUL character in the XML"))?;
         *xml = text.into_raw();
         Ok(())
@@ -44,9 +44,11 @@ pub unsafe extern "C" fn myelin_fastdds_free(xml: *mut c_char) {
 /// See `link.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn myelin_fastdds_check(prepare: &CPrepare) -> c_int {
-    let Prepare { system, depth, topics, .. } = prepare.of_kit();
+    let prepare = prepare.of_kit();
+    let Prepare { system, depth, topics, .. } = prepare;
     // Of the series that takes more.
-    let bytes = profiles(prepare.of_kit(), Series::Three).history_bytes();
+    let profiles = Profiles { prepare, series: Series::Three, sends_whole: true };
+    let bytes = profiles.history_bytes();
     status(match bytes <= HISTORY_BYTES_MAX {
         true => Ok(()),
         false => Err(Error::new(format!(
@@ -63,30 +65,5 @@ pub extern "C" fn myelin_fastdds_clean() -> c_int {
     status(leftovers::clean())
 }
 
-fn profiles(prepare: &Prepare, series: Series) -> Profiles {
-    let history = match (prepare.workload.is_one_way(), prepare.reliability) {
-        (false, _) => History::RoundTrip,
-        (true, Reliability::BestEffort) => History::BestEffort { depth: prepare.depth },
-        (true, Reliability::Reliable) => History::Reliable { depth: prepare.depth },
-    };
-    Profiles {
-        series,
-        sends_whole: true,
-        route: match prepare.system.as_str() {
-            "fastdds.udp" => Route::Udp,
-            "fastdds.shm" => Route::SharedMemory,
-            _ => Route::DataSharing,
-        },
-        history,
-        message_bytes: prepare.payload_bytes + HEADER_BYTES,
-        publishers: prepare.publishers,
-        subscribers: prepare.subscribers,
-        topics: prepare.topics,
-        network: prepare.network.clone(),
-    }
-}
-
-/// The kit's sequence number in front of the payload.
-const HEADER_BYTES: u64 = 8;
 /// What the histories of one end may take, so that a mistaken depth does not fill the memory.
 const HISTORY_BYTES_MAX: u64 = 2 << 30;
