@@ -110,7 +110,7 @@ fn prepare(messages: u64) -> Prepare {
         reliability: Default::default(),
         depth: DEPTH_DEFAULT,
         recording: None,
-        heard: None,
+        taken_counter: None,
         network: None,
         options: Default::default(),
     }

@@ -144,7 +144,7 @@ struct myelin_bench_prepare {
 };
 
 /* The sequence number of ping's last message, little-endian in the first 8 bytes. */
-#define MYELIN_BENCH_GOODBYE UINT64_MAX
+#define MYELIN_BENCH_END_OF_STREAM UINT64_MAX
 
 /* Called by a subscriber with each message; its bytes are valid during the call. */
 typedef void (*myelin_bench_call)(void *context, const void *message, size_t bytes);

@@ -34,7 +34,7 @@ private:
 };
 
 /* Thrown when the kit already has the error text. */
-struct Told {};
+struct ErrorIsSet {};
 
 /* Runs `act`; turns an exception into -1 and the kit's error, which names the middleware. */
 template <typename Act> int guarded(const char *middleware, Act act) noexcept
@@ -44,7 +44,7 @@ template <typename Act> int guarded(const char *middleware, Act act) noexcept
   };
   try {
     return act();
-  } catch (const Told &) {
+  } catch (const ErrorIsSet &) {
   } catch (const Failure &failure) {
     tell(failure.what(), failure.remedy().empty() ? nullptr : failure.remedy().c_str());
   } catch (const std::exception &error) {

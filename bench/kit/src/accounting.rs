@@ -9,7 +9,7 @@ use crate::clock::{self, Clock};
 use crate::copies::Copies;
 use crate::message;
 use crate::numbers::{self, PROBES};
-use crate::pingpong::GOODBYE;
+use crate::pingpong::END_OF_STREAM;
 use crate::process;
 use crate::protocol::{Done, Prepare, Touch, Workload};
 use crate::samples::{CORRUPT, OUT_OF_ORDER, Record, SampleFile, Taken};
@@ -22,7 +22,7 @@ pub(crate) enum Accounted {
     /// A message of the run.
     Message,
     /// The last message of the last ping that was still publishing.
-    Goodbye,
+    EndOfStream,
 }
 
 /// The accounting of one receiving end; see the module.
@@ -36,7 +36,7 @@ pub(crate) struct Accounting {
     written: usize,
     /// All taken messages: of the warm-up, measured ones, and those of a flood's search.
     taken: u64,
-    /// Number of pings that have not sent their goodbye.
+    /// Number of pings that have not sent their last message.
     publishing: u32,
     /// Whether the CPU time from the first measured message on is counted here.
     counts_cpu: bool,
@@ -86,9 +86,9 @@ impl Accounting {
     pub(crate) fn account(&mut self, message: &[u8], wake_ns: u64, return_ns: u64) -> Accounted {
         let cpu = clock::cpu();
         let number = message::sequence(message).unwrap_or(u64::MAX - 1);
-        if number == GOODBYE {
+        if number == END_OF_STREAM {
             self.publishing = self.publishing.saturating_sub(1);
-            return if self.publishing == 0 { Accounted::Goodbye } else { Accounted::Message };
+            return if self.publishing == 0 { Accounted::EndOfStream } else { Accounted::Message };
         }
         let copied_ns = match &mut self.copies {
             Some(copies) => copies.time(message, &self.clock),

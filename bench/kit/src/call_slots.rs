@@ -37,14 +37,14 @@ struct Source(Slot);
 impl CallSource for Source {
     fn start(self: Box<Self>, call: Call) -> Result<Box<dyn Any>, Error> {
         *self.0.borrow_mut() = Some(call);
-        Ok(Box::new(CallbackHandle(self.0)))
+        Ok(Box::new(ClearOnDrop(self.0)))
     }
 }
 
 /// Empties the slot when it is dropped.
-struct CallbackHandle(Slot);
+struct ClearOnDrop(Slot);
 
-impl Drop for CallbackHandle {
+impl Drop for ClearOnDrop {
     fn drop(&mut self) {
         *self.0.borrow_mut() = None;
     }

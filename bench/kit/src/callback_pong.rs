@@ -5,7 +5,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::calls::Lent;
+use crate::calls::CallbackHandle;
 use crate::clock::Clock;
 use crate::driver::{Answerer, CallSource, Publisher};
 use crate::error::Error;
@@ -42,21 +42,21 @@ impl CallbackPong {
         CallbackPong { ready: Some((source, responder)), _over: None }
     }
 
-    /// Answers until ping sends its goodbye, an answer fails or `stop` is set. May be called only
+    /// Answers until ping sends its last message, an answer fails or `stop` is set. May be called only
     /// once.
     pub(crate) fn run(&mut self, stop: &AtomicBool) -> Result<Done, Error> {
         let Some((source, mut responder)) = self.ready.take() else {
             return Err(Error::new("a pong runs once"));
         };
         responder.done.begin_ns = responder.clock.now();
-        let (call, lent) = Lent::new(responder, Responder::answer);
+        let (call, handle) = CallbackHandle::new(responder, Responder::answer);
         let calling = source.start(call)?;
         // ORDER: Relaxed, the flag carries nothing else.
-        while !stop.load(Ordering::Relaxed) && !lent.is_over() {
+        while !stop.load(Ordering::Relaxed) && !handle.is_over() {
             std::thread::park_timeout(STOP_CHECK);
         }
         drop(calling);
-        let (done, publisher) = lent.back()?.close()?;
+        let (done, publisher) = handle.back()?.close()?;
         self._over = Some(publisher);
         Ok(done)
     }

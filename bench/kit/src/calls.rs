@@ -15,40 +15,40 @@ use crate::driver::{Call, Fan, Receiver, Stream};
 use crate::error::Error;
 use crate::fan::{self, Expected, QUIET_NS, SILENT};
 use crate::message;
-use crate::pingpong::GOODBYE;
+use crate::pingpong::END_OF_STREAM;
 use crate::protocol::{Done, Prepare};
 use crate::samples::SampleFile;
 
 /// Access to the state of a function until the function is dropped.
-pub(crate) struct Lent<T> {
+pub(crate) struct CallbackHandle<T> {
     returned: Returned<T>,
     over: Arc<AtomicBool>,
 }
 
-impl Lent<Accounting> {
+impl CallbackHandle<Accounting> {
     /// A function that accounts for each message. It reads the clock first.
     pub(crate) fn listening(accounting: Accounting, clock: &Clock) -> (Call, Self) {
         let clock = clock.clone();
-        Lent::new(accounting, move |accounting, message| {
+        CallbackHandle::new(accounting, move |accounting, message| {
             let entry_ns = clock.now();
-            accounting.account(message, 0, entry_ns) == Accounted::Goodbye
+            accounting.account(message, 0, entry_ns) == Accounted::EndOfStream
         })
     }
 }
 
-impl Lent<Tally> {
+impl CallbackHandle<Tally> {
     /// A function that only counts.
     fn counting(expected: Expected) -> (Call, Self) {
         // Without CPU time: it runs in ping's process, and ping counts that time.
         let done = Done { cpu_ns: Some(0), ..Done::default() };
-        Lent::new(Tally { done, next: 0, expected }, |tally, message| {
+        CallbackHandle::new(Tally { done, next: 0, expected }, |tally, message| {
             fan::note(&mut tally.done, &tally.expected, message, &mut tally.next);
-            message::sequence(message) == Some(GOODBYE)
+            message::sequence(message) == Some(END_OF_STREAM)
         })
     }
 }
 
-impl<T: Send + 'static> Lent<T> {
+impl<T: Send + 'static> CallbackHandle<T> {
     /// Makes a function of `call`, which returns whether a message was the last.
     pub(crate) fn new(
         owned: T,
@@ -69,7 +69,7 @@ impl<T: Send + 'static> Lent<T> {
                 waiting.unpark();
             }
         };
-        (Box::new(function), Lent { returned, over })
+        (Box::new(function), CallbackHandle { returned, over })
     }
 
     /// Waits until the last message has arrived, up to a limit.
@@ -123,7 +123,7 @@ pub(crate) struct Audience {
     // Dropped in this order, so that the calls end first.
     calling: Vec<Box<dyn Any>>,
     fan: Fan,
-    lent: Vec<Lent<Tally>>,
+    handles: Vec<CallbackHandle<Tally>>,
 }
 
 impl Audience {
@@ -133,14 +133,14 @@ impl Audience {
             return Err(Error::new(format!("this driver opened {found} receivers, not {asked}")));
         }
         let fan = Fan { publisher: stream.publisher, subscribers: Vec::new(), clock: stream.clock };
-        let mut audience = Audience { calling: Vec::new(), fan, lent: Vec::new() };
+        let mut audience = Audience { calling: Vec::new(), fan, handles: Vec::new() };
         for receiver in stream.receivers {
             let Receiver::Calls(source) = receiver else {
                 return Err(Error::new("publish in one process needs subscribers with callbacks"));
             };
-            let (call, lent) = Lent::counting(Expected::of(prepare));
+            let (call, handle) = CallbackHandle::counting(Expected::of(prepare));
             audience.calling.push(source.start(call)?);
-            audience.lent.push(lent);
+            audience.handles.push(handle);
         }
         Ok(audience)
     }
@@ -158,8 +158,8 @@ impl Audience {
         drop(std::mem::take(&mut self.calling));
         let mut pong = Done { begin_ns: done.begin_ns, end_ns: done.end_ns, ..Done::default() };
         let mut silent = 0;
-        for lent in self.lent.drain(..) {
-            let Tally { done: one, next, .. } = lent.back()?;
+        for handle in self.handles.drain(..) {
+            let Tally { done: one, next, .. } = handle.back()?;
             silent += u64::from(next == 0);
             pong.received += one.received;
             pong.duplicates += one.duplicates;

@@ -151,13 +151,15 @@ impl Driver for CDriver {
     fn open_publish(&self, prepare: &Prepare) -> Result<Fan, Error> {
         let opened = self.opened(prepare)?;
         if prepare.role == Role::Ping {
-            return Ok(Fan::ping(Box::new(self.publisher(prepare, &opened)?)));
+            return Ok(Fan::publisher(Box::new(self.publisher(prepare, &opened)?)));
         }
         let subscriber = |index| {
             let subscriber = CSubscriber::new(opened.subscribe(index)?)?;
             Ok(Box::new(subscriber) as Box<dyn Subscriber>)
         };
-        Ok(Fan::pong((0..prepare.subscribers).map(subscriber).collect::<Result<_, Error>>()?))
+        Ok(Fan::subscribers(
+            (0..prepare.subscribers).map(subscriber).collect::<Result<_, Error>>()?,
+        ))
     }
 
     fn open_stream(&self, prepare: &Prepare) -> Result<Stream, Error> {
@@ -177,12 +179,12 @@ impl Driver for CDriver {
             return Ok(Stream::one_process(publisher()?, receivers));
         }
         Ok(match prepare.role {
-            Role::Ping => Stream::ping(publisher()?),
+            Role::Ping => Stream::publisher(publisher()?),
             _ if is_called => {
                 let receivers = vec![Receiver::Calls(Box::new(opened.receiver()))];
                 Stream { publisher: None, receivers, clock: Clock::Monotonic }
             }
-            _ => Stream::pong(Box::new(opened.subscriber()?)),
+            _ => Stream::subscriber(Box::new(opened.subscriber()?)),
         })
     }
 

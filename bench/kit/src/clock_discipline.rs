@@ -6,13 +6,13 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::clock::{Clock, read_ns};
-use crate::protocol::{Keeping, Ptp};
+use crate::protocol::{ClockDiscipline, Ptp};
 
 /// Reads the current state. Takes some milliseconds, up to a second if PTP runs.
-pub(crate) fn observe(clock: &Clock) -> Keeping {
+pub(crate) fn observe(clock: &Clock) -> ClockDiscipline {
     let (is_synchronised, error_max_ns) = kernel();
     let ptp = Path::new(PTP4L).exists().then(ask_ptp).flatten();
-    Keeping { is_synchronised, error_max_ns, clock: identity(clock), ptp, ..read(clock) }
+    ClockDiscipline { is_synchronised, error_max_ns, clock: identity(clock), ptp, ..read(clock) }
 }
 
 /// Identifies a CLOCK_MONOTONIC: there is one for each boot and for each time namespace
@@ -26,14 +26,19 @@ fn identity(clock: &Clock) -> Option<String> {
 
 /// Reads both clocks at once: the wall clock between two reads of the other. It makes several
 /// attempts and uses the one with the shortest distance.
-fn read(clock: &Clock) -> Keeping {
+fn read(clock: &Clock) -> ClockDiscipline {
     let one = |_| {
         let before_ns = clock.now();
         let wall_ns = read_ns(libc::CLOCK_REALTIME);
         let width_ns = clock.now() - before_ns;
-        Keeping { monotonic_ns: before_ns + width_ns / 2, wall_ns, width_ns, ..Keeping::default() }
+        ClockDiscipline {
+            monotonic_ns: before_ns + width_ns / 2,
+            wall_ns,
+            width_ns,
+            ..ClockDiscipline::default()
+        }
     };
-    (0..READS).map(one).min_by_key(|keeping| keeping.width_ns).unwrap_or_default()
+    (0..READS).map(one).min_by_key(|discipline| discipline.width_ns).unwrap_or_default()
 }
 
 /// adjtimex(2); with no modes set it changes nothing.
@@ -122,13 +127,15 @@ mod tests {
 
     #[test]
     fn both_clocks_are_read_at_once() {
-        let keeping = observe(&Clock::Monotonic);
+        let discipline = observe(&Clock::Monotonic);
         let since = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap().as_nanos() as u64;
-        let apart_ns = since.abs_diff(keeping.wall_ns);
+        let apart_ns = since.abs_diff(discipline.wall_ns);
         assert!(apart_ns < 60_000_000_000, "{apart_ns}");
-        let ahead = |keeping: &Keeping| keeping.wall_ns as i64 - keeping.monotonic_ns as i64;
+        let ahead = |discipline: &ClockDiscipline| {
+            discipline.wall_ns as i64 - discipline.monotonic_ns as i64
+        };
         let again = observe(&Clock::Monotonic);
-        let moved_ns = ahead(&again).abs_diff(ahead(&keeping));
-        assert!(moved_ns <= 1_000_000 + keeping.width_ns + again.width_ns, "{moved_ns}");
+        let moved_ns = ahead(&again).abs_diff(ahead(&discipline));
+        assert!(moved_ns <= 1_000_000 + discipline.width_ns + again.width_ns, "{moved_ns}");
     }
 }

@@ -95,7 +95,7 @@ pub trait RoundTrip {
         stop: &AtomicBool,
     ) -> Result<Done, Error>;
 
-    /// Answers every message until ping sends [`GOODBYE`](crate::pingpong::GOODBYE) or `stop` is
+    /// Answers every message until ping sends [`END_OF_STREAM`](crate::pingpong::END_OF_STREAM) or `stop` is
     /// set; records when each was taken and answered.
     fn pong(
         &mut self,
@@ -129,12 +129,12 @@ pub struct Fan {
 
 impl Fan {
     /// Ping's end.
-    pub fn ping(publisher: Box<dyn Publisher>) -> Self {
+    pub fn publisher(publisher: Box<dyn Publisher>) -> Self {
         Fan { publisher: Some(publisher), subscribers: Vec::new(), clock: Clock::Monotonic }
     }
 
     /// Pong's end.
-    pub fn pong(subscribers: Vec<Box<dyn Subscriber>>) -> Self {
+    pub fn subscribers(subscribers: Vec<Box<dyn Subscriber>>) -> Self {
         Fan { publisher: None, subscribers, clock: Clock::Monotonic }
     }
 }
@@ -162,7 +162,7 @@ pub trait CallSource {
 
 /// One role's end of a stream or image run, or of any run in one process, matched.
 ///
-/// The last message of ping has the sequence number [`GOODBYE`](crate::pingpong::GOODBYE). So a
+/// The last message of ping has the sequence number [`END_OF_STREAM`](crate::pingpong::END_OF_STREAM). So a
 /// waiting receiving end need not be woken just to stop.
 pub struct Stream {
     /// Ping's publisher; `None` for pong.
@@ -176,12 +176,12 @@ pub struct Stream {
 
 impl Stream {
     /// Ping's end.
-    pub fn ping(publisher: Box<dyn Publisher>) -> Self {
+    pub fn publisher(publisher: Box<dyn Publisher>) -> Self {
         Stream::one_process(publisher, Vec::new())
     }
 
     /// Pong's end, in its own process.
-    pub fn pong(subscriber: Box<dyn Subscriber>) -> Self {
+    pub fn subscriber(subscriber: Box<dyn Subscriber>) -> Self {
         let receivers = vec![Receiver::TakesHere(subscriber)];
         Stream { publisher: None, receivers, clock: Clock::Monotonic }
     }

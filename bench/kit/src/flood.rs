@@ -1,8 +1,8 @@
-//! Ping's end of a flood: it publishes back to back, then searches for the highest rate without
+//! The publisher's end of a flood: it publishes back to back, then searches for the highest rate without
 //! loss.
 //!
-//! Ping reads the number of messages that pong has taken from the header of pong's sample file,
-//! which both have mapped. So that number does not use the measured path. Pong's end is the same as
+//! The publisher reads the number of messages that the subscriber has taken from the header of the subscriber's sample file,
+//! which both have mapped. So that number does not use the measured path. The subscriber's end is the same as
 //! in any stream.
 //!
 //! ```text
@@ -23,11 +23,12 @@ use crate::samples::SampleFile;
 use crate::stream::keep;
 use crate::transfer::Limit;
 
-/// Ping's end of a flood; see the module.
+/// The publisher's end of a flood; see the module.
 pub(crate) struct Flood {
     outgoing: Outgoing,
     clock: Clock,
-    heard: SampleFile,
+    /// The subscriber's sample file, whose count of messages this reads.
+    taken: SampleFile,
     /// Messages sent in the search so far.
     probes: u64,
 }
@@ -36,14 +37,14 @@ impl Flood {
     pub(crate) fn new(stream: Stream, prepare: &Prepare) -> Result<Self, Error> {
         let publisher = stream.publisher;
         let publisher = publisher.ok_or_else(|| Error::new("this driver opened no publisher"))?;
-        let path = prepare.heard.as_ref();
-        let path = path.ok_or_else(|| Error::new("protocol: no `heard` file for a flood"))?;
+        let path = prepare.taken_counter.as_ref();
+        let path = path.ok_or_else(|| Error::new("protocol: no `taken_counter` for a flood"))?;
         let outgoing = Outgoing::new(publisher, prepare, None);
-        Ok(Flood { outgoing, clock: stream.clock, heard: SampleFile::look(path)?, probes: 0 })
+        Ok(Flood { outgoing, clock: stream.clock, taken: SampleFile::look(path)?, probes: 0 })
     }
 
     /// Publishes from `start_ns` on for `prepare.duration_ns` or `prepare.messages`, searches, and
-    /// sends its goodbye. Ends early if `stop` is set.
+    /// sends its last message. Ends early if `stop` is set.
     pub(crate) fn run(
         &mut self,
         prepare: &Prepare,
@@ -71,7 +72,7 @@ impl Flood {
             search.note(holds);
         }
         done.more.insert(LOSSLESS.into(), (search.found() * 1e3) as u64);
-        self.outgoing.say_goodbye()?;
+        self.outgoing.end_stream()?;
         Ok(done)
     }
 
@@ -82,7 +83,7 @@ impl Flood {
         stop: &AtomicBool,
     ) -> Result<Done, Error> {
         let cpu_before_ns = process::cpu_ns();
-        let taken_before = self.heard.exchanges();
+        let taken_before = self.taken.exchanges();
         let mut done = Done { begin_ns: self.clock.now(), ..Done::default() };
         let limit = Limit::new(prepare, done.begin_ns);
         let mut written = 0;
@@ -94,7 +95,7 @@ impl Flood {
             done.sent += 1;
             samples.beat(count + 1);
         }
-        let taken = self.heard.exchanges() - taken_before;
+        let taken = self.taken.exchanges() - taken_before;
         done.end_ns = self.clock.now();
         done.cpu_ns = Some(process::cpu_ns() - cpu_before_ns);
         done.more.insert(TAKEN.into(), taken);
@@ -114,7 +115,7 @@ impl Flood {
         let messages = ((rate_hz * seconds) as u64).max(TRIAL_MESSAGES_MIN);
         let period_ns = 1e9 / rate_hz;
         let mut pace = Pace::new(self.clock.clone(), period_ns);
-        let (taken_before, begin_ns) = (self.heard.exchanges(), self.clock.now());
+        let (taken_before, begin_ns) = (self.taken.exchanges(), self.clock.now());
         let over_ns = begin_ns + (messages as f64 * period_ns * LATE_MAX) as u64 + LATE_NS_MAX;
         for message in 0..messages {
             pace.wait_until(begin_ns + (message as f64 * period_ns) as u64);
@@ -129,17 +130,17 @@ impl Flood {
             }
         }
         self.quiet(stop);
-        Ok(self.heard.exchanges() - taken_before >= messages)
+        Ok(self.taken.exchanges() - taken_before >= messages)
     }
 
-    /// Waits until pong has taken everything that will arrive.
+    /// Waits until the subscriber has taken everything that will arrive.
     fn quiet(&self, stop: &AtomicBool) {
-        let (mut taken, mut since_ns) = (self.heard.exchanges(), self.clock.now());
+        let (mut taken, mut since_ns) = (self.taken.exchanges(), self.clock.now());
         let end_ns = since_ns + QUIET_NS_MAX;
         // ORDER: Relaxed, the flag carries nothing else.
         while !stop.load(Ordering::Relaxed) && self.clock.now() < end_ns {
             self.clock.sleep_until(self.clock.now() + QUIET_NS / 10);
-            let now_taken = self.heard.exchanges();
+            let now_taken = self.taken.exchanges();
             if now_taken != taken {
                 (taken, since_ns) = (now_taken, self.clock.now());
             } else if self.clock.now() >= since_ns + QUIET_NS {
@@ -149,7 +150,7 @@ impl Flood {
     }
 }
 
-/// Finds the highest sustained rate by bisection of its logarithm, beginning at the rate that pong
+/// Finds the highest sustained rate by bisection of its logarithm, beginning at the rate that the subscriber
 /// took during the flood. A system may sustain less than that; some sustain more when they are not
 /// flooded.
 struct Search {
@@ -224,9 +225,9 @@ impl Search {
     }
 }
 
-/// In ping's `more`: messages that pong took while ping published back to back.
+/// In the publisher's `more`: messages that the subscriber took while the publisher published back to back.
 pub const TAKEN: &str = "taken_meanwhile";
-/// In ping's `more`: the highest sustained rate, in messages per 1000 s; 0 if none was found.
+/// In the publisher's `more`: the highest sustained rate, in messages per 1000 s; 0 if none was found.
 pub const LOSSLESS: &str = "lossless_per_1000_s";
 
 const TRIAL_S: f64 = 0.25;
@@ -245,7 +246,7 @@ const NARROW: f64 = 1.05;
 const TRIALS_MAX: u32 = 24;
 const CONFIRMATIONS_MAX: u32 = 12;
 const RATE_HZ_MIN: f64 = 0.5;
-/// If nothing is taken for this long, pong has everything.
+/// If nothing is taken for this long, the subscriber has everything.
 const QUIET_NS: u64 = 20_000_000;
 /// Limit of that wait, however many messages are on their way.
 const QUIET_NS_MAX: u64 = 2_000_000_000;

@@ -5,19 +5,19 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::accounting::Accounting;
-use crate::calls::Lent;
+use crate::calls::CallbackHandle;
 use crate::clock::Clock;
 use crate::driver::{CallSource, Receiver, Stream, Subscriber};
 use crate::error::Error;
 use crate::process;
 use crate::protocol::{Done, Prepare};
 use crate::samples::SampleFile;
-use crate::stream::{Ping, check_rate, listen, the_one};
+use crate::stream::{StreamPublisher, check_rate, listen, the_one};
 use crate::trace::Trace;
 
 /// Both ends of the run.
 pub(crate) struct OneProcess {
-    ping: Ping,
+    publisher: StreamPublisher,
     /// Set until the run; if it takes, set again after the run.
     receiver: Option<Receiver>,
     /// Set until the run.
@@ -36,11 +36,11 @@ impl OneProcess {
         let (trace, samples) = (Trace::of(prepare)?, SampleFile::open(path)?);
         let accounting = Accounting::new(prepare, trace.clone(), samples, clock.clone());
         let accounting = Some(accounting);
-        let ping = Ping::with(publisher, clock.clone(), prepare, trace);
-        Ok(OneProcess { ping, receiver: Some(receiver), accounting, clock })
+        let publisher = StreamPublisher::with(publisher, clock.clone(), prepare, trace);
+        Ok(OneProcess { publisher, receiver: Some(receiver), accounting, clock })
     }
 
-    /// Like [`Ping::run`]; the receiving end's counts are in [`Done::pong`]. May be called only
+    /// Like [`StreamPublisher::run`]; the receiving end's counts are in [`Done::pong`]. May be called only
     /// once.
     pub(crate) fn run(
         &mut self,
@@ -51,8 +51,8 @@ impl OneProcess {
     ) -> Result<Done, Error> {
         let once = || Error::new("a receiving end runs once");
         let accounting = self.accounting.take().ok_or_else(once)?;
-        let (ping, clock) = (&mut self.ping, &self.clock);
-        let publish = || ping.run(prepare, samples, start_ns, stop);
+        let (publisher, clock) = (&mut self.publisher, &self.clock);
+        let publish = || publisher.run(prepare, samples, start_ns, stop);
         let (mut done, mut pong) = match self.receiver.take().ok_or_else(once)? {
             Receiver::Calls(source) => call(source, accounting, clock, publish)?,
             Receiver::Takes(mut subscriber) => {
@@ -78,12 +78,12 @@ fn call(
     clock: &Clock,
     publish: impl FnOnce() -> Result<Done, Error>,
 ) -> Result<(Done, Done), Error> {
-    let (call, lent) = Lent::listening(accounting, clock);
+    let (call, handle) = CallbackHandle::listening(accounting, clock);
     let calling = source.start(call)?;
     let done = publish()?;
-    lent.await_last(clock);
+    handle.await_last(clock);
     drop(calling);
-    Ok((done, lent.back()?.close()))
+    Ok((done, handle.back()?.close()))
 }
 
 /// The state of the taking thread.

@@ -11,7 +11,7 @@ use crate::driver::Publisher;
 use crate::error::Error;
 use crate::message::{self, HEADER_BYTES};
 use crate::numbers::number;
-use crate::pingpong::GOODBYE;
+use crate::pingpong::END_OF_STREAM;
 use crate::protocol::{Prepare, Touch, Workload};
 use crate::trace::Trace;
 use crate::transfer::Sent;
@@ -133,8 +133,8 @@ impl Outgoing {
 
     /// Tells the receiving end that this was the last message. If it is lost, the lab's stop ends
     /// the receiving end a little later.
-    pub(crate) fn say_goodbye(&mut self) -> Result<(), Error> {
-        let header = GOODBYE.to_le_bytes();
+    pub(crate) fn end_stream(&mut self) -> Result<(), Error> {
+        let header = END_OF_STREAM.to_le_bytes();
         if self.topics > 1 {
             self.publisher.select(0);
         }
@@ -151,7 +151,7 @@ impl Outgoing {
         }
         match &mut self.content {
             Content::Pattern(pattern) => {
-                self.publisher.publish(pattern.renew(GOODBYE, Touch::Header))
+                self.publisher.publish(pattern.renew(END_OF_STREAM, Touch::Header))
             }
             Content::Frame(frame) => {
                 frame[..HEADER_BYTES].copy_from_slice(&header);

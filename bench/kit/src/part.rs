@@ -8,12 +8,13 @@ use crate::check::check;
 use crate::copies::Streaming;
 use crate::driver::{Answerer, Driver, Fan, RoundTrip, Stream};
 use crate::error::Error;
+use crate::fan;
 use crate::flood::Flood;
 use crate::one_process::OneProcess;
 use crate::protocol::{Done, Prepare, Role, Topology, Workload};
 use crate::samples::SampleFile;
 use crate::startup::{self, Started};
-use crate::{fan, stream};
+use crate::stream::{StreamPublisher, StreamSubscriber};
 
 /// Remarks for the report on this process.
 pub(crate) fn notes(prepare: &Prepare) -> Vec<String> {
@@ -56,8 +57,8 @@ pub(crate) enum Part {
     CallbackPong(Box<CallbackPong>),
     Fan(Fan, SampleFile),
     Audience(Audience, SampleFile),
-    Ping(stream::Ping, SampleFile),
-    Pong(Box<stream::Pong>),
+    StreamPublisher(StreamPublisher, SampleFile),
+    StreamSubscriber(Box<StreamSubscriber>),
     Flood(Box<Flood>, SampleFile),
     Started(Started),
     OneProcess(Box<OneProcess>, SampleFile),
@@ -83,7 +84,7 @@ impl Part {
                 Part::Started(startup::start(stream, prepare, &samples)?)
             }
             Opened::Stream(stream) if prepare.role != Role::Ping => {
-                Part::Pong(Box::new(stream::Pong::new(stream, prepare, samples)?))
+                Part::StreamSubscriber(Box::new(StreamSubscriber::new(stream, prepare, samples)?))
             }
             Opened::Stream(stream) if is_one_process(&stream) => {
                 Part::OneProcess(Box::new(OneProcess::new(stream, prepare)?), samples)
@@ -91,7 +92,9 @@ impl Part {
             Opened::Stream(stream) if prepare.workload == Workload::Flood => {
                 Part::Flood(Box::new(Flood::new(stream, prepare)?), samples)
             }
-            Opened::Stream(stream) => Part::Ping(stream::Ping::new(stream, prepare)?, samples),
+            Opened::Stream(stream) => {
+                Part::StreamPublisher(StreamPublisher::new(stream, prepare)?, samples)
+            }
         })
     }
 
@@ -120,8 +123,10 @@ impl Part {
             }
             Part::Fan(fan, _) => fan::pong(fan, prepare, stop),
             Part::Audience(audience, samples) => audience.run(prepare, samples, start_ns, stop),
-            Part::Ping(ping, samples) => ping.run(prepare, samples, start_ns, stop),
-            Part::Pong(pong) => pong.run(start_ns, stop),
+            Part::StreamPublisher(publisher, samples) => {
+                publisher.run(prepare, samples, start_ns, stop)
+            }
+            Part::StreamSubscriber(subscriber) => subscriber.run(start_ns, stop),
             Part::Flood(flood, samples) => flood.run(prepare, samples, start_ns, stop),
             Part::Started(started) => Ok(started.done(prepare.role)),
             Part::OneProcess(both, samples) => both.run(prepare, samples, start_ns, stop),

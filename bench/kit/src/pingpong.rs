@@ -82,7 +82,7 @@ fn is_lean(sequence: u64, prepare: &Prepare) -> bool {
         && !(sequence / prepare.record_every).is_multiple_of(prepare.parts_every)
 }
 
-/// Answers a message and accounts for it; `false` for [`GOODBYE`], which is not answered.
+/// Answers a message and accounts for it; `false` for [`END_OF_STREAM`], which is not answered.
 #[inline(always)]
 pub(crate) fn answer<P: Publisher + ?Sized>(
     publisher: &mut P,
@@ -93,7 +93,7 @@ pub(crate) fn answer<P: Publisher + ?Sized>(
     clock: &Clock,
 ) -> Result<bool, Error> {
     let sequence = message::sequence(arrival.message).unwrap_or(0);
-    if sequence == GOODBYE {
+    if sequence == END_OF_STREAM {
         return Ok(false);
     }
     if done.cpu_ns.is_none() && sequence >= prepare.warmup_messages {
@@ -275,7 +275,7 @@ impl<'a, P: Publisher + ?Sized, S: Subscriber + ?Sized> Ping<'a, P, S> {
         let Some(id) = arrived.sequence.checked_sub(self.prepare.warmup_messages) else {
             return; // of the warm-up
         };
-        if !self.measuring || arrived.sequence == GOODBYE {
+        if !self.measuring || arrived.sequence == END_OF_STREAM {
             return;
         }
         self.done.corrupt += u64::from(!arrived.holds);
@@ -330,7 +330,7 @@ impl<'a, P: Publisher + ?Sized, S: Subscriber + ?Sized> Ping<'a, P, S> {
         self.done.end_ns = self.link.clock.now();
         self.done.cpu_ns = self.done.cpu_ns.map(|before| process::cpu_ns() - before);
         if self.overdue.is_empty() {
-            self.say_goodbye()?;
+            self.end_stream()?;
         }
         let grace = if self.overdue.is_empty() { DRAIN_NS } else { self.prepare.reply_timeout_ns };
         let until = self.done.end_ns + grace;
@@ -348,15 +348,15 @@ impl<'a, P: Publisher + ?Sized, S: Subscriber + ?Sized> Ping<'a, P, S> {
         }
         self.done.lost = self.done.sent - self.done.received;
         if !self.overdue.is_empty() {
-            self.say_goodbye()?;
+            self.end_stream()?;
         }
         Ok(self.done)
     }
 
     /// If this message is lost, the lab's stop ends pong a little later.
-    fn say_goodbye(&mut self) -> Result<(), Error> {
-        let goodbye = self.outgoing.stamp(GOODBYE);
-        send(self.link.publisher.as_mut(), goodbye, goodbye.len(), None).map(drop)
+    fn end_stream(&mut self) -> Result<(), Error> {
+        let last = self.outgoing.stamp(END_OF_STREAM);
+        send(self.link.publisher.as_mut(), last, last.len(), None).map(drop)
     }
 }
 
@@ -408,7 +408,7 @@ pub const LOST_IN_A_ROW_MAX: u32 = 5;
 /// Number of unanswered messages to remember, in case an answer still arrives.
 const OVERDUE_MAX: usize = 4_096;
 /// The sequence number of ping's last message. It needs no answer.
-pub const GOODBYE: u64 = u64::MAX;
+pub const END_OF_STREAM: u64 = u64::MAX;
 /// How often a pong without messages checks whether to stop; rarely, because each check wakes a
 /// core that sleeps in a slow schedule.
 const STOP_CHECK_NS: u64 = 1_000_000_000;

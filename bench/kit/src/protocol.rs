@@ -34,7 +34,7 @@ use serde::{Deserialize, Serialize};
 use crate::clock::{self, Calibration};
 use crate::error::Reason;
 use crate::message::HEADER_BYTES;
-pub use clocks::{Exchange, Keeping, Ptp};
+pub use clocks::{ClockDiscipline, Exchange, Ptp};
 pub use system::{Description, Reliability, Streams, System, Topology, Transport, Wait};
 
 /// Version of this protocol; lab and driver must agree.
@@ -250,7 +250,7 @@ pub struct Prepare {
     /// For ping of [`Workload::Flood`] and [`Workload::Startup`]: the sample file of pong, whose
     /// [`exchanges`](crate::samples::SampleFile::exchanges) are the messages that it has taken.
     #[serde(default)]
-    pub heard: Option<PathBuf>,
+    pub taken_counter: Option<PathBuf>,
     /// The network to the other process, if that is on another host; `None` on one host.
     #[serde(default)]
     pub network: Option<Network>,
@@ -477,7 +477,7 @@ pub struct Done {
     /// For [`Role::Clock`]: how the clocks of its host were synchronised, before and after its
     /// exchanges.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub keeping: Vec<Keeping>,
+    pub clock_discipline: Vec<ClockDiscipline>,
     /// Only in one process: the counts of the receiving end. Its `cpu_ns` is absent, as ping's
     /// covers the whole process.
     #[serde(default, skip_serializing_if = "Option::is_none")]

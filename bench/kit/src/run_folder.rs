@@ -77,8 +77,7 @@ impl RunFolders {
         for name in names(MEMORY) {
             let run = name.strip_prefix(prefix).and_then(|rest| rest.split('_').next());
             if run.is_some_and(&is_over) {
-                let path = Path::new(MEMORY).join(&name);
-                tolerate(&path, fs::remove_file(&path))?;
+                remove(&Path::new(MEMORY).join(&name))?;
             }
         }
         Ok(())
@@ -93,10 +92,10 @@ impl RunFolders {
             if path.is_dir() {
                 tolerate(&path, fs::remove_dir_all(&path))?;
             } else if entry.file_name() != ALIVE {
-                tolerate(&path, fs::remove_file(&path))?;
+                remove(&path)?;
             }
         }
-        tolerate(&folder, fs::remove_file(folder.join(ALIVE)))?;
+        remove(&folder.join(ALIVE))?;
         // Not empty: another role has just joined.
         let _ = fs::remove_dir(&folder);
         Ok(())
@@ -161,7 +160,11 @@ fn join(folder: &Path) -> Result<File, Error> {
     }
 }
 
-/// Ignores files that do not exist or belong to another user.
+/// Removes a file; one that does not exist or belongs to another user is left.
+pub fn remove(path: &Path) -> Result<(), Error> {
+    tolerate(path, fs::remove_file(path))
+}
+
 fn tolerate(path: &Path, result: std::io::Result<()>) -> Result<(), Error> {
     match result {
         Err(error) if !matches!(error.kind(), NotFound | PermissionDenied) => {
@@ -169,6 +172,12 @@ fn tolerate(path: &Path, result: std::io::Result<()>) -> Result<(), Error> {
         }
         _ => Ok(()),
     }
+}
+
+/// 16 digits for a name that would make the path of a socket too long (FNV-1a).
+pub fn tag(name: &str) -> String {
+    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    format!("{:016x}", name.bytes().fold(0xcbf2_9ce4_8422_2325, step))
 }
 
 const MEMORY: &str = "/dev/shm";

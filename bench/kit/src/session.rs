@@ -163,7 +163,7 @@ fn run_clock(driver: &dyn Driver, prepare: &Prepare) -> Result<(), Error> {
         // At once, because the other side may start a little earlier.
         server.run(&commands.stop)
     };
-    done.keeping = vec![before, clock_discipline::observe(&clock)];
+    done.clock_discipline = vec![before, clock_discipline::observe(&clock)];
     say(&Event::Done(done));
     Ok(())
 }

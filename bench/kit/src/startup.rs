@@ -1,4 +1,4 @@
-//! From nothing to the first message: ping publishes from the moment its end has matched until pong
+//! From nothing to the first message: the publisher publishes from the moment its end has matched until the subscriber
 //! has taken a message. If a middleware reports a match too early, first messages are lost; the
 //! measured time includes that.
 
@@ -18,9 +18,9 @@ use crate::transfer::{Stamps, receive};
 
 /// One end after its part; kept until the lab stops the process.
 pub(crate) struct Started {
-    /// When pong took the first message; 0 for ping.
+    /// When the subscriber took the first message; 0 for the publisher.
     pub(crate) first_ns: u64,
-    /// Messages that ping has published or pong has taken.
+    /// Messages that the publisher has published or the subscriber has taken.
     pub(crate) messages: u64,
     _kept: Box<dyn Any>,
 }
@@ -60,12 +60,12 @@ fn ping(
     prepare: &Prepare,
     until_ns: u64,
 ) -> Result<Started, Error> {
-    let path = prepare.heard.as_ref();
-    let path = path.ok_or_else(|| Error::new("protocol: no `heard` file for a start-up"))?;
-    let heard = SampleFile::look(path)?;
+    let path = prepare.taken_counter.as_ref();
+    let path = path.ok_or_else(|| Error::new("protocol: no `taken_counter` for a start-up"))?;
+    let taken = SampleFile::look(path)?;
     let mut outgoing = Outgoing::new(publisher, prepare, None);
     let mut messages = 0;
-    while heard.exchanges() == 0 {
+    while taken.exchanges() == 0 {
         if clock::monotonic_ns() > until_ns {
             return Err(silence(prepare));
         }
@@ -129,6 +129,6 @@ fn silence(prepare: &Prepare) -> Error {
     Error::new(format!("pong took no message for {seconds:.0} s although both ends had matched"))
 }
 
-/// Interval at which ping publishes.
+/// Interval at which the publisher publishes.
 const AGAIN_NS: u64 = 200_000;
 const LOOK_AGAIN: Duration = Duration::from_micros(100);

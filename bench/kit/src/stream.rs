@@ -1,5 +1,5 @@
-//! The two ends of a stream or image run in separate processes: ping publishes by a schedule
-//! without answers; pong takes messages or is called.
+//! The two ends of a stream or image run in separate processes: the publisher publishes by a schedule
+//! without answers; the subscriber takes messages or is called.
 //!
 //! Each end is made, with all the memory it will need, before the lab hears that it is ready; then
 //! it is run. `one_process` has both ends in one process.
@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use crate::accounting::{Accounted, Accounting};
 use crate::arrivals;
-use crate::calls::Lent;
+use crate::calls::CallbackHandle;
 use crate::clock::Clock;
 use crate::driver::{Publisher, Receiver, Stream, Subscriber};
 use crate::due::DueTimes;
@@ -53,21 +53,21 @@ pub(crate) fn check_rate(prepare: &Prepare, is_called: bool) -> Result<(), Error
     .remedy("set workload.rate_hz to a number, or leave the system out of plan.systems"))
 }
 
-/// Ping's end.
-pub struct Ping {
+/// The publisher's end.
+pub struct StreamPublisher {
     outgoing: Outgoing,
     clock: Clock,
     due: Option<DueTimes>,
     pace: Pace,
 }
 
-impl Ping {
+impl StreamPublisher {
     /// The publishing end of `stream`.
     pub fn new(stream: Stream, prepare: &Prepare) -> Result<Self, Error> {
         check_rate(prepare, false)?;
         let publisher = stream.publisher;
         let publisher = publisher.ok_or_else(|| Error::new("this driver opened no publisher"))?;
-        Ok(Ping::with(publisher, stream.clock, prepare, Trace::of(prepare)?))
+        Ok(StreamPublisher::with(publisher, stream.clock, prepare, Trace::of(prepare)?))
     }
 
     pub(crate) fn with(
@@ -79,7 +79,7 @@ impl Ping {
         let outgoing = Outgoing::new(publisher, prepare, trace.clone());
         // Of a recording this is the mean.
         let pace = Pace::new(clock.clone(), prepare.rate_hz.map_or(0.0, |rate| 1e9 / rate));
-        Ping { outgoing, clock, due: DueTimes::new(prepare, trace), pace }
+        StreamPublisher { outgoing, clock, due: DueTimes::new(prepare, trace), pace }
     }
 
     /// Publishes `prepare.messages` messages (or for `prepare.duration_ns`) from `start_ns` on, and
@@ -122,7 +122,7 @@ impl Ping {
         done.end_ns = self.clock.now();
         let awake_ns = self.pace.awake_cpu_ns() - awake_before_ns;
         done.cpu_ns = Some((process::cpu_ns() - cpu_before_ns).saturating_sub(awake_ns));
-        self.outgoing.say_goodbye()?;
+        self.outgoing.end_stream()?;
         Ok(done)
     }
 
@@ -179,8 +179,8 @@ pub(crate) fn keep(
     }
 }
 
-/// Pong's end, in its own process.
-pub struct Pong {
+/// The subscriber's end, in its own process.
+pub struct StreamSubscriber {
     /// Set until it has to call; a taking one stays here until the process ends.
     receiver: Option<Receiver>,
     /// Set until the run.
@@ -188,16 +188,16 @@ pub struct Pong {
     clock: Clock,
 }
 
-impl Pong {
-    /// The receiving end of `stream`; `samples` is pong's.
+impl StreamSubscriber {
+    /// The receiving end of `stream`; `samples` is the subscriber's.
     pub fn new(stream: Stream, prepare: &Prepare, samples: SampleFile) -> Result<Self, Error> {
         let receiver = Some(the_one(stream.receivers)?);
         let trace = Trace::of(prepare)?;
         let accounting = Some(Accounting::new(prepare, trace, samples, stream.clock.clone()));
-        Ok(Pong { receiver, accounting, clock: stream.clock })
+        Ok(StreamSubscriber { receiver, accounting, clock: stream.clock })
     }
 
-    /// Takes messages until ping sends its goodbye or `stop` is set, and no more arrive. May be
+    /// Takes messages until the publisher sends its last message or `stop` is set, and no more arrive. May be
     /// called only once.
     pub fn run(&mut self, start_ns: u64, stop: &AtomicBool) -> Result<Done, Error> {
         let Some(mut accounting) = self.accounting.take() else {
@@ -206,17 +206,17 @@ impl Pong {
         self.clock.jump_to(start_ns);
         match self.receiver.take() {
             Some(Receiver::Calls(source)) => {
-                let (call, lent) = Lent::listening(accounting, &self.clock);
+                let (call, handle) = CallbackHandle::listening(accounting, &self.clock);
                 let calling = source.start(call)?;
                 // ORDER: Relaxed, the flag carries nothing else.
-                while !stop.load(Ordering::Relaxed) && !lent.is_over() {
+                while !stop.load(Ordering::Relaxed) && !handle.is_over() {
                     std::thread::park_timeout(STOP_CHECK);
                 }
                 // Messages that are on their way when the lab stops the process still count.
-                lent.await_last(&self.clock);
+                handle.await_last(&self.clock);
                 self.clock.sleep_until(self.clock.now() + QUIET_NS);
                 drop(calling);
-                return lent.back().map(Accounting::close);
+                return handle.back().map(Accounting::close);
             }
             other => self.receiver = other,
         }
@@ -241,7 +241,7 @@ pub(crate) fn the_one(mut receivers: Vec<Receiver>) -> Result<Receiver, Error> {
     }
 }
 
-/// Waits and takes until ping sends its goodbye or `stop` is set, then until no more messages
+/// Waits and takes until the publisher sends its last message or `stop` is set, then until no more messages
 /// arrive.
 pub(crate) fn listen(
     subscriber: &mut dyn Subscriber,
@@ -251,15 +251,16 @@ pub(crate) fn listen(
 ) -> Result<(), Error> {
     let mut accounted = None;
     // ORDER: Relaxed, the flag carries nothing else.
-    while accounted != Some(Accounted::Goodbye) && !stop.load(Ordering::Relaxed) {
+    while accounted != Some(Accounted::EndOfStream) && !stop.load(Ordering::Relaxed) {
         let until_ns = clock.now() + STOP_CHECK.as_nanos() as u64;
         accounted = account_next(subscriber, accounting, clock, until_ns)?;
     }
     let end_ns = clock.now() + DRAIN_NS_MAX;
-    let mut quiet_ns = if accounted == Some(Accounted::Goodbye) { QUIET_NS } else { DRAIN_NS_MAX };
+    let mut quiet_ns =
+        if accounted == Some(Accounted::EndOfStream) { QUIET_NS } else { DRAIN_NS_MAX };
     while clock.now() < end_ns {
         match account_next(subscriber, accounting, clock, clock.now() + quiet_ns)? {
-            Some(Accounted::Goodbye) => quiet_ns = QUIET_NS,
+            Some(Accounted::EndOfStream) => quiet_ns = QUIET_NS,
             Some(_) => {}
             None => break,
         }
@@ -282,7 +283,7 @@ fn account_next(
     Ok(Some(accounted))
 }
 
-/// Ping gives up when it is this far behind the end of the schedule, plus a tenth of the run's
+/// The publisher gives up when it is this far behind the end of the schedule, plus a tenth of the run's
 /// length.
 const GRACE_NS: u64 = 100_000_000;
 /// How often a receiving end without messages checks whether to stop; rarely, because each check

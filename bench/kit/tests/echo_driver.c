@@ -81,6 +81,7 @@ static const struct myelin_bench_system systems[] = {{
     .transport = MYELIN_BENCH_TRANSPORT_SHARED_MEMORY,
     .workloads = MYELIN_BENCH_ROUNDTRIP | MYELIN_BENCH_STREAM,
     .payload_bytes_max = 1048576,
+    .across_hosts = 1,
 }};
 
 static const struct myelin_bench_link functions = {

@@ -91,7 +91,7 @@ pub fn export(request: &ExportOptions) -> Result<Exported> {
             let cell = &plan.cells[run.plan.cell];
             let (scenario, system) = (&plan.scenarios[cell.scenario], plan.system(cell));
             let clocks = match cell.topology {
-                Topology::TwoHosts => clocks::apply(&mut samples, &run.keeping),
+                Topology::TwoHosts => clocks::apply(&mut samples, &run.clock_discipline),
                 _ => Clocks::default(),
             };
             let has_loans = system.is_some_and(|system| system.loans);

@@ -153,7 +153,7 @@ impl Plan {
             topics: cell.topics,
             reliability: cell.reliability,
             depth: workload.depth,
-            heard: None,
+            taken_counter: None,
             network: None,
             options: options.cloned().unwrap_or_default(),
         }

@@ -93,7 +93,7 @@ pub struct Ended {
     pub failure: Option<String>,
 }
 
-/// Runs a side until its time is over, the publisher says goodbye, or a signal comes. Prints a line a
+/// Runs a side until its time is over, the publisher ends the stream, or a signal comes. Prints a line a
 /// second. `None` if a signal came before the other side did.
 ///
 /// # Errors
@@ -248,7 +248,7 @@ fn prepare(
         topics: 1,
         reliability: offer.reliability,
         depth: offer.depth,
-        heard: None,
+        taken_counter: None,
         network,
         options: serde_json::Map::new(),
     }
@@ -291,7 +291,7 @@ impl Driver {
             settings,
             capacity: Some(RING_RECORDS),
             pong_capacity: None,
-            hears: false,
+            reads_taken_counter: false,
             prepare,
         };
         let begun = host.begin(&run, sender).and_then(|()| host.start(spec));

@@ -108,18 +108,18 @@ std::string configuration(const Plan &plan)
  * thread that it starts has run, and a thread of Fast DDS sends as long as a writer is about to
  * remove a sample. So CyberRT starts, announces its ends, and stops under SCHED_OTHER; in between
  * all threads have the caller's policy. */
-class Unhurried {
+class NormalPriority {
 public:
-  Unhurried() : policy_(sched_getscheduler(0))
+  NormalPriority() : policy_(sched_getscheduler(0))
   {
     sched_getparam(0, &priority_);
     give(SCHED_OTHER, {});
   }
 
-  ~Unhurried() { give(policy_, priority_); }
+  ~NormalPriority() { give(policy_, priority_); }
 
-  Unhurried(const Unhurried &) = delete;
-  Unhurried &operator=(const Unhurried &) = delete;
+  NormalPriority(const NormalPriority &) = delete;
+  NormalPriority &operator=(const NormalPriority &) = delete;
 
 private:
   static void give(int policy, const sched_param &priority)
@@ -201,7 +201,7 @@ public:
   ~Subscription() override
   {
     unlisten();
-    const Unhurried unhurried;
+    const NormalPriority normal_priority;
     if (reader_)
       reader_->Shutdown();
   }
@@ -322,7 +322,7 @@ public:
       throw Failure("it supports only IPv4, but the address of the other host is " + plan_.own,
                     "hosts with IPv4 addresses on that interface");
     if (myelin_cyberrt_enter(&prepare) != 0)
-      throw myelin_bench::Told{};
+      throw myelin_bench::ErrorIsSet{};
     start(plan_);
     node_ = apollo::cyber::CreateNode((plan_.is_ping ? "ping" : "pong") + std::to_string(plan_.index));
     if (!node_)
@@ -354,7 +354,7 @@ public:
 
   ~Link() override
   {
-    const Unhurried unhurried;
+    const NormalPriority normal_priority;
     receiver_.reset();
     if (answers_)
       answers_->Shutdown();
@@ -411,7 +411,7 @@ public:
 
   std::unique_ptr<Receiver> subscribe() override
   {
-    const Unhurried unhurried;
+    const NormalPriority normal_priority;
     return std::make_unique<Subscription>(*node_, plan_, plan_.channel(plan_.is_ping));
   }
 
@@ -450,7 +450,7 @@ struct CyberRt {
 
   static std::unique_ptr<myelin_bench::Link> open(const myelin_bench_prepare &prepare)
   {
-    const Unhurried unhurried;
+    const NormalPriority normal_priority;
     auto link = std::make_unique<Link>(prepare);
     if (!link->is_in_one_process())
       link->match(prepare);

@@ -20,6 +20,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use myelin_bench_kit::Error;
+use myelin_bench_kit::run_folder::remove;
 
 /// Removes what dead processes of Fast DDS have left.
 pub fn clean() -> Result<(), Error> {
@@ -121,16 +122,6 @@ fn process_folders() -> Vec<PathBuf> {
         entry.file_name().to_string_lossy().bytes().all(|byte| byte.is_ascii_digit())
     };
     entries.filter(is_process).map(|entry| entry.path()).collect()
-}
-
-/// Removes a file; one that is not there, or is another user's, is not our business.
-fn remove(path: &Path) -> Result<(), Error> {
-    use std::io::ErrorKind::{NotFound, PermissionDenied};
-    match fs::remove_file(path) {
-        Ok(()) => Ok(()),
-        Err(error) if matches!(error.kind(), NotFound | PermissionDenied) => Ok(()),
-        Err(error) => Err(Error::new(format!("removing {}: {error}", path.display()))),
-    }
 }
 
 const PREFIXES: [&str; 5] =

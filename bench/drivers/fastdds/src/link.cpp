@@ -101,7 +101,7 @@ void load_profiles(const myelin_bench_prepare &prepare)
   (void)setenv("SKIP_DEFAULT_XML_FILE", "1", 1);
   char *text = nullptr;
   if (myelin_fastdds_profiles(&prepare, FASTDDS_VERSION_MAJOR, FASTDDS_SENDS_WHOLE, &text) != 0)
-    throw myelin_bench::Told();
+    throw myelin_bench::ErrorIsSet();
   const std::string profiles = text;
   myelin_fastdds_free(text);
   auto *factory = DomainParticipantFactory::get_instance();
@@ -194,11 +194,11 @@ ReturnCode_t write_again(DataWriter *writer, void *message)
   }
 }
 
-bool is_goodbye(const void *message)
+bool is_end_of_stream(const void *message)
 {
   std::uint64_t number = 0;
   std::memcpy(&number, message, sizeof number);
-  return number == MYELIN_BENCH_GOODBYE;
+  return number == MYELIN_BENCH_END_OF_STREAM;
 }
 
 void write(Link &link, void *message)
@@ -206,7 +206,7 @@ void write(Link &link, void *message)
   /* What is written last is reliable, too. It is waited for here, before the other side is told to
    * end: a writer of 2.9 that is still sending to a reader when that goes locks itself up for good,
    * its flow controller's lock against its own (StatefulWriter::matched_reader_remove). */
-  const bool is_last = link.awaits_acknowledgements && is_goodbye(message);
+  const bool is_last = link.awaits_acknowledgements && is_end_of_stream(message);
   DataWriter *writer = link.endpoints.writers[link.selected];
   ReturnCode_t code = writer->write(message, HANDLE_NIL);
   if (is_full(code))

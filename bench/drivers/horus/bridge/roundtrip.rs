@@ -84,7 +84,7 @@ fn ping<const BYTES: usize>(
         }
         assert_eq!(read.0[..8], written.0[..8]);
     }
-    written.0[..8].copy_from_slice(&GOODBYE.to_ne_bytes());
+    written.0[..8].copy_from_slice(&END_OF_STREAM.to_ne_bytes());
     out.send(written);
     took.sort_unstable();
     let rank = |share: usize| took[(took.len() * share).div_ceil(100).max(1) - 1];
@@ -96,7 +96,7 @@ fn pong<const BYTES: usize>(out: &Topic<Message<BYTES>>, back: &Topic<Message<BY
     let mut looks = 0_u32;
     loop {
         if let Some(message) = back.recv() {
-            if message.0[..8] == GOODBYE.to_ne_bytes() {
+            if message.0[..8] == END_OF_STREAM.to_ne_bytes() {
                 return;
             }
             out.send(message);
@@ -111,4 +111,4 @@ fn pong<const BYTES: usize>(out: &Topic<Message<BYTES>>, back: &Topic<Message<BY
 }
 
 /// The number of the message that ends pong.
-const GOODBYE: u64 = u64::MAX;
+const END_OF_STREAM: u64 = u64::MAX;

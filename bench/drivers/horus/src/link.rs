@@ -26,8 +26,8 @@ pub fn open_stream(prepare: &Prepare) -> Result<Stream, Error> {
     let (outbox, inbox) = open_topics(prepare, prepare.depth)?;
     Ok(match prepare.role {
         // The other topic stays open, for the other side's count.
-        Role::Ping => Stream::ping(Box::new(Pinging { outbox, _inbox: inbox })),
-        _ => Stream::pong(Box::new(inbox)),
+        Role::Ping => Stream::publisher(Box::new(Pinging { outbox, _inbox: inbox })),
+        _ => Stream::subscriber(Box::new(inbox)),
     })
 }
 

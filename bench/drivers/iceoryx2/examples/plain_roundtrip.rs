@@ -149,7 +149,7 @@ fn until<T>(attempt: impl Fn() -> Result<T>) -> Result<T> {
 
 fn pong(ends: &Ends) -> Result<()> {
     while let Some(message) = ends.read(PING_MAY_REST)? {
-        if message.payload()[..SEQUENCE_BYTES] == GOODBYE {
+        if message.payload()[..SEQUENCE_BYTES] == END_OF_STREAM {
             return Ok(());
         }
         ends.write(message.payload())?;
@@ -193,7 +193,7 @@ fn ping(ends: &Ends, message_bytes: usize, messages: usize, warmup: usize) -> Re
             round_trips_ns.push(took.as_nanos());
         }
     }
-    message[..SEQUENCE_BYTES].copy_from_slice(&GOODBYE);
+    message[..SEQUENCE_BYTES].copy_from_slice(&END_OF_STREAM);
     ends.write(&message)?;
     round_trips_ns.sort_unstable();
     let rank = |percent: usize| round_trips_ns[(messages * percent).div_ceil(100) - 1];
@@ -202,7 +202,7 @@ fn ping(ends: &Ends, message_bytes: usize, messages: usize, warmup: usize) -> Re
 }
 
 const SEQUENCE_BYTES: usize = 8;
-const GOODBYE: [u8; SEQUENCE_BYTES] = [0xff; SEQUENCE_BYTES];
+const END_OF_STREAM: [u8; SEQUENCE_BYTES] = [0xff; SEQUENCE_BYTES];
 const STAMP_BYTES: usize = 1024;
 const LOOKS_PER_CLOCK: u64 = 1024;
 const MATCH_WITHIN: Duration = Duration::from_secs(10);

@@ -68,12 +68,12 @@ impl Driver for Iceoryx2 {
 
     fn open_stream(&self, prepare: &Prepare) -> Result<Stream, Error> {
         match opened(prepare)? {
-            Ports { outbox: Some(outbox), .. } => Ok(Stream::ping(Box::new(outbox))),
+            Ports { outbox: Some(outbox), .. } => Ok(Stream::publisher(Box::new(outbox))),
             Ports { inbox: Some((inbox, None)), .. } => {
-                Ok(Stream::pong(Box::new(Polling::new(inbox))))
+                Ok(Stream::subscriber(Box::new(Polling::new(inbox))))
             }
             Ports { inbox: Some((inbox, Some(listener))), .. } => {
-                Ok(Stream::pong(Box::new(Blocking::new(inbox, listener))))
+                Ok(Stream::subscriber(Box::new(Blocking::new(inbox, listener))))
             }
             _ => Err(Error::new("a stream has one direction")),
         }

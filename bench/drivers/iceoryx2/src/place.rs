@@ -13,7 +13,7 @@ use std::path::Path;
 
 use iceoryx2::prelude::{Config, FileName, Path as RootPath, SemanticString};
 use myelin_bench_kit::Error;
-use myelin_bench_kit::run_folder::{RunFolder, RunFolders};
+use myelin_bench_kit::run_folder::{RunFolder, RunFolders, tag};
 
 /// Where runs have their files: iceoryx2's own default, since the path of a socket may have 107 bytes.
 pub const RUNS: RunFolders =
@@ -70,12 +70,6 @@ pub fn check_room(bytes: u64) -> Result<(), Error> {
     }
     Err(Error::new(format!("{MEMORY} has room for {free} B, but the run needs {bytes} B"))
         .remedy(format!("mount -o remount,size=… {MEMORY}; in a container: --shm-size")))
-}
-
-/// FNV-1a. The name of a run would make the path of a socket too long.
-fn tag(run: &str) -> String {
-    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    format!("{:016x}", run.bytes().fold(0xcbf2_9ce4_8422_2325, step))
 }
 
 /// The folder of `shm_open`.

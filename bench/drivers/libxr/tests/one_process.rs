@@ -191,26 +191,6 @@ fn every_size_that_check_accepts_can_be_opened() {
 }
 
 #[test]
-fn unsupported_runs_are_refused() {
-    if !is_built_in() {
-        return;
-    }
-    let refused = |change: fn(&mut Prepare)| {
-        let mut prepare = prepare("libxr.sync", "refused", 64, 1);
-        change(&mut prepare);
-        check(&driver(), &prepare).unwrap_err()
-    };
-    assert!(refused(|it| it.system = "libxr.queue".into()).message.contains("libxr.queue"));
-    assert!(refused(|it| it.workload = Workload::Publish).message.contains("publish"));
-    let error = refused(|it| drop(it.options.insert("depth".into(), json!(1))));
-    assert_eq!(error.key, "depth");
-    let mut pong = prepare("libxr.sync", "pong", 64, 1);
-    pong.role = myelin_bench_kit::protocol::Role::Pong;
-    let error = check(&driver(), &pong).unwrap_err();
-    assert!(error.message.contains("ping runs both ends"), "{error}");
-}
-
-#[test]
 fn a_name_with_the_crc32_of_another_is_refused() {
     if !is_built_in() {
         return;

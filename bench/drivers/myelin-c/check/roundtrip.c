@@ -20,7 +20,7 @@
 
 enum { STAMP_BYTES = 1024, COPIED_BYTES_MAX = 104 };
 
-static const uint64_t SECOND_NS = 1000000000, GOODBYE = UINT64_MAX;
+static const uint64_t SECOND_NS = 1000000000, END_OF_STREAM = UINT64_MAX;
 
 struct ends {
   myelin_publisher *publisher;
@@ -92,7 +92,7 @@ static void pong(const struct ends *ends)
       continue;
     }
     must(code, "receive");
-    const bool is_last = *(const uint64_t *)sample.data == GOODBYE;
+    const bool is_last = *(const uint64_t *)sample.data == END_OF_STREAM;
     if (!is_last)
       publish(ends, sample.data);
     must(myelin_sample_release(&sample), "release");
@@ -145,7 +145,7 @@ static void ping(const struct ends *ends, size_t messages, size_t warmup)
     exchange(ends, message, number, ends->bytes);
   for (size_t number = 0; number < messages; number++)
     round_trips_ns[number] = exchange(ends, message, warmup + number, sizeof *message);
-  message[0] = GOODBYE;
+  message[0] = END_OF_STREAM;
   publish(ends, message);
   qsort(round_trips_ns, messages, sizeof *round_trips_ns, ascending);
   printf("p50 %" PRIu64 " p99 %" PRIu64 "\n", nearest_rank(round_trips_ns, messages, 50),

@@ -63,7 +63,7 @@ fn frames_between_python_and_cpp_are_copied_only_by_user_code() {
     assert_eq!((ping.sent, ping.received, ping.corrupt), (messages, messages, 0));
     assert_eq!((pong.received, pong.corrupt), (messages, 0));
     let message_bytes = payload_bytes + HEADER_BYTES as u64;
-    // Ping's last message, the goodbye, is not answered.
+    // Ping's last message, the end of the stream, is not answered.
     for (role, copied) in [("ping", messages + 1), ("pong", messages)] {
         let bytes = std::fs::read_to_string(folder.path().join(role)).unwrap();
         assert_eq!(bytes.parse(), Ok(copied * message_bytes), "{role}");

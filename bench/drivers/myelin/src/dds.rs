@@ -75,13 +75,13 @@ pub fn open_stream(prepare: &Prepare) -> Result<Stream, Error> {
         if !publisher.wait_for_match(prepare.subscribers as usize, limit) {
             return Err(unmatched(limit));
         }
-        return Ok(Stream::ping(Box::new(LoanPublisher::new(publisher, loans(prepare, 0)))));
+        return Ok(Stream::publisher(Box::new(LoanPublisher::new(publisher, loans(prepare, 0)))));
     }
     let subscriber = stream::subscriber(&topic, prepare)?;
     if !subscriber.wait_for_match(prepare.publishers as usize, limit) {
         return Err(unmatched(limit));
     }
-    Ok(Stream::pong(Box::new(Taker::new(subscriber, Wait::Block))))
+    Ok(Stream::subscriber(Box::new(Taker::new(subscriber, Wait::Block))))
 }
 
 fn node(prepare: &Prepare) -> Result<Node, Error> {

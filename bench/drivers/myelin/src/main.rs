@@ -148,7 +148,7 @@ impl Driver for Myelin {
             if !publisher.wait_for_match(prepare.subscribers as usize, limit) {
                 return Err(unmatched(limit));
             }
-            return Ok(Fan::ping(Box::new(LoanPublisher::new(publisher, loans(prepare, 0)))));
+            return Ok(Fan::publisher(Box::new(LoanPublisher::new(publisher, loans(prepare, 0)))));
         }
         let mut subscribers: Vec<Box<dyn Subscriber>> = Vec::new();
         for _ in 0..prepare.subscribers {
@@ -158,7 +158,7 @@ impl Driver for Myelin {
             }
             subscribers.push(Box::new(Taker::new(subscriber, Wait::Poll)));
         }
-        Ok(Fan::pong(subscribers))
+        Ok(Fan::subscribers(subscribers))
     }
 
     fn open_stream(&self, prepare: &Prepare) -> Result<Stream, Error> {

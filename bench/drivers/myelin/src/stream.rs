@@ -50,8 +50,8 @@ pub fn open(prepare: &Prepare, wait: Wait) -> Result<Stream, Error> {
         let with_loans = |(publisher, topic)| LoanPublisher::new(publisher, loans(prepare, topic));
         let mut publishers: Vec<_> = publishers.into_iter().zip(0..).map(with_loans).collect();
         return Ok(match publishers.len() {
-            1 => Stream::ping(Box::new(publishers.remove(0))),
-            _ => Stream::ping(Box::new(PublishedTopics::new(publishers))),
+            1 => Stream::publisher(Box::new(publishers.remove(0))),
+            _ => Stream::publisher(Box::new(PublishedTopics::new(publishers))),
         });
     }
     let open = |topic| subscriber(&topic, prepare);
@@ -63,8 +63,8 @@ pub fn open(prepare: &Prepare, wait: Wait) -> Result<Stream, Error> {
     let take = |subscriber| Taker::new(subscriber, wait);
     let mut takers: Vec<_> = subscribers.into_iter().map(take).collect();
     Ok(match takers.len() {
-        1 => Stream::pong(Box::new(takers.remove(0))),
-        _ => Stream::pong(Box::new(TakenTopics::new(&node, takers, wait)?)),
+        1 => Stream::subscriber(Box::new(takers.remove(0))),
+        _ => Stream::subscriber(Box::new(TakenTopics::new(&node, takers, wait)?)),
     })
 }
 

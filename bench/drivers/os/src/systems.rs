@@ -248,9 +248,15 @@ fn over_slots(
         return Ok(Opened::Stream(if is_ping {
             let is_reliable = prepare.reliability == Reliability::Reliable;
             let patience_ns = is_reliable.then_some(prepare.reply_timeout_ns);
-            Stream::ping(Box::new(OneWayPublisher::new(to_pong, to_ping, wake, peer, patience_ns)))
+            Stream::publisher(Box::new(OneWayPublisher::new(
+                to_pong,
+                to_ping,
+                wake,
+                peer,
+                patience_ns,
+            )))
         } else {
-            Stream::pong(Box::new(OneWaySubscriber::new(to_pong, to_ping, wait, peer)))
+            Stream::subscriber(Box::new(OneWaySubscriber::new(to_pong, to_ping, wait, peer)))
         }));
     }
     let (outgoing, incoming) = if is_ping { (to_pong, to_ping) } else { (to_ping, to_pong) };
@@ -311,8 +317,8 @@ fn by_workload(
 ) -> Opened {
     match (prepare.workload.is_one_way(), prepare.role) {
         (false, _) => Opened::RoundTrip(Box::new(Link::new(publisher, subscriber))),
-        (true, Role::Ping) => Opened::Stream(Stream::ping(Box::new(publisher))),
-        (true, _) => Opened::Stream(Stream::pong(Box::new(subscriber))),
+        (true, Role::Ping) => Opened::Stream(Stream::publisher(Box::new(publisher))),
+        (true, _) => Opened::Stream(Stream::subscriber(Box::new(subscriber))),
     }
 }
 

@@ -19,6 +19,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use myelin_bench_kit::Error;
+use myelin_bench_kit::run_folder::remove;
 
 /// Prefix of the runtime names of processes that [`clean`] cleans up after.
 pub const APPLICATION: &str = "iceoryx_rt_";
@@ -89,16 +90,6 @@ fn remove_dead_applications(folder: &Path) -> Result<(), Error> {
         remove(&lock)?;
     }
     Ok(())
-}
-
-/// Removes a file; ignores files that do not exist or belong to another user.
-fn remove(path: &Path) -> Result<(), Error> {
-    use std::io::ErrorKind::{NotFound, PermissionDenied};
-    match fs::remove_file(path) {
-        Ok(()) => Ok(()),
-        Err(error) if matches!(error.kind(), NotFound | PermissionDenied) => Ok(()),
-        Err(error) => Err(Error::new(format!("removing {}: {error}", path.display()))),
-    }
 }
 
 /// The process that holds the flock of the file with `inode`, from the text of `/proc/locks`.

@@ -12,12 +12,11 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::TcpStream;
 use std::rc::Rc;
 
-use myelin_bench_kit::pingpong::GOODBYE;
+use myelin_bench_kit::pingpong::END_OF_STREAM;
 use myelin_bench_kit::protocol::{Network, Prepare, Role, Workload};
 use myelin_bench_kit::{Clock, Error, Link, Publisher, RoundTrip, Stream, Subscriber, message};
 
-use crate::delay::Delays;
-use crate::fate;
+use crate::delay::Timing;
 use crate::options::Options;
 use crate::route::{Delivery, Route};
 use crate::simulate::{corrupt, pass_until};
@@ -62,14 +61,11 @@ pub fn open(
         let subscriber = Box::new(Held::new(inbox, clock.clone(), 0, Hold::Not));
         return Ok(Box::new(Link { publisher, subscriber, clock }));
     }
-    let due = Rc::new(Cell::new((GOODBYE, 0)));
+    let due = Rc::new(Cell::new((END_OF_STREAM, 0)));
     let hold = Hold::Until(Rc::clone(&due));
     let subscriber = Box::new(Held::new(inbox, clock.clone(), options.read_ns, hold));
-    let delays = Delays::new(prepare.messages, prepare.seed);
-    let (clock, warmup_messages) = (clock, prepare.warmup_messages);
-    let call_ns = options.write_ns;
-    let sender =
-        Sender { stream, clock: clock.clone(), delays, due, call_ns, warmup_messages, options };
+    let (timing, call_ns) = (Timing::new(&options, prepare), options.write_ns);
+    let sender = Sender { stream, clock: clock.clone(), timing, due, call_ns };
     Ok(Box::new(Link { publisher: Box::new(sender), subscriber, clock }))
 }
 
@@ -85,17 +81,15 @@ pub fn open_stream(
         let sender = Sender {
             stream,
             clock: clock.clone(),
-            delays: Delays::new(0, prepare.seed),
+            timing: Timing::new(options, prepare),
             due: Rc::default(),
             call_ns: options.call_ns(prepare),
-            warmup_messages: prepare.warmup_messages,
-            options: options.clone(),
         };
-        return Ok(Stream { clock, ..Stream::ping(Box::new(sender)) });
+        return Ok(Stream { clock, ..Stream::publisher(Box::new(sender)) });
     }
     let hold = Hold::Routed(Box::new(Route::new(options, prepare, None)));
     let held = Held::new(inbox(&stream, prepare)?, clock.clone(), options.read_ns, hold);
-    Ok(Stream { clock, ..Stream::pong(Box::new(held)) })
+    Ok(Stream { clock, ..Stream::subscriber(Box::new(held)) })
 }
 
 fn inbox(stream: &TcpStream, prepare: &Prepare) -> Result<Inbox, Error> {
@@ -107,21 +101,17 @@ fn inbox(stream: &TcpStream, prepare: &Prepare) -> Result<Inbox, Error> {
 struct Sender {
     stream: TcpStream,
     clock: Clock,
-    delays: Delays,
+    timing: Timing,
     /// For round trips: the last sent message, and when its answer may be taken.
     due: Rc<Cell<(u64, u64)>>,
     call_ns: u64,
-    warmup_messages: u64,
-    options: Options,
 }
 
 impl Publisher for Sender {
     fn publish(&mut self, message: &[u8]) -> Result<(), Error> {
         let entry_ns = self.clock.now();
         let sequence = message::sequence(message).ok_or_else(|| Error::new("no sequence"))?;
-        let id = sequence.checked_sub(self.warmup_messages).filter(|_| sequence != GOODBYE);
-        let stall_ns = id.map_or(0, |id| fate::stall_ns(id, &self.options));
-        self.due.set((sequence, entry_ns + self.delays.ns(id, &self.options) + stall_ns));
+        self.due.set((sequence, entry_ns + self.timing.delay_ns(sequence)));
         wire::send(&self.stream, message)?;
         pass_until(&self.clock, entry_ns + self.call_ns);
         Ok(())
@@ -179,7 +169,7 @@ impl Held {
                 let due_ns = if awaited == sequence { due_ns.max(now_ns) } else { now_ns };
                 self.arriving.push_back(at(due_ns));
             }
-            Hold::Routed(route) if sequence == GOODBYE => {
+            Hold::Routed(route) if sequence == END_OF_STREAM => {
                 route.end(&mut self.arriving);
                 self.arriving.push_back(at(now_ns));
             }

@@ -1,5 +1,9 @@
 //! The delay of each message: from the quantile function, stratified or drawn.
 
+use myelin_bench_kit::pingpong::END_OF_STREAM;
+use myelin_bench_kit::protocol::Prepare;
+
+use crate::fate::{self, Fate};
 use crate::options::Options;
 
 /// The delays of a run's messages, fixed by its seed.
@@ -37,6 +41,42 @@ impl Delays {
         };
         let part = id as f64 / self.strata.len().max(1) as f64;
         (options.delay_ns_at(self.quantile(id)) as f64 * options.drift_at(part)).round() as u64
+    }
+}
+
+/// When the messages of a run are due, as the options say.
+pub struct Timing {
+    /// The faults and delays.
+    pub options: Options,
+    delays: Delays,
+    warmup_messages: u64,
+}
+
+impl Timing {
+    /// For the run of `prepare`.
+    pub fn new(options: &Options, prepare: &Prepare) -> Self {
+        let delays = Delays::new(prepare.messages, prepare.seed);
+        Timing { options: options.clone(), delays, warmup_messages: prepare.warmup_messages }
+    }
+
+    /// The number of a measured message; `None` in the warm-up.
+    pub fn id(&self, sequence: u64) -> Option<u64> {
+        sequence.checked_sub(self.warmup_messages).filter(|_| sequence != END_OF_STREAM)
+    }
+
+    /// The fate of message `sequence`.
+    pub fn fate(&self, sequence: u64) -> Fate {
+        self.id(sequence).map_or(Fate::Whole, |id| Fate::of(id, &self.options))
+    }
+
+    /// How much longer message `sequence` takes.
+    pub fn stall_ns(&self, sequence: u64) -> u64 {
+        self.id(sequence).map_or(0, |id| fate::stall_ns(id, &self.options))
+    }
+
+    /// The delay of message `sequence`, with its stall.
+    pub fn delay_ns(&self, sequence: u64) -> u64 {
+        self.delays.ns(self.id(sequence), &self.options) + self.stall_ns(sequence)
     }
 }
 

@@ -5,7 +5,8 @@ use myelin_bench_kit::message::Outgoing;
 use myelin_bench_kit::protocol::{Prepare, Role};
 use myelin_bench_kit::{Clock, Error, Fan, Publisher, Subscriber, message};
 
-use crate::fate::{self, Fate};
+use crate::delay::Timing;
+use crate::fate::Fate;
 use crate::options::Options;
 use crate::simulate::pass_until;
 
@@ -35,32 +36,29 @@ pub fn open(options: &Options, prepare: &Prepare) -> Fan {
     if prepare.role == Role::Ping {
         let clock = options.clock();
         let publisher = Box::new(Speaker::new(options, prepare, clock.clone()));
-        return Fan { clock, ..Fan::ping(publisher) };
+        return Fan { clock, ..Fan::publisher(publisher) };
     }
     let listener = |_| -> Box<dyn Subscriber> { Box::new(Listener::new(options, prepare)) };
-    Fan::pong((0..prepare.subscribers).map(listener).collect())
+    Fan::subscribers((0..prepare.subscribers).map(listener).collect())
 }
 
 /// Publishes without a receiver, and takes the injected time; longer for a stalled message.
 pub(crate) struct Speaker {
     clock: Clock,
     call_ns: u64,
-    warmup_messages: u64,
-    options: Options,
+    timing: Timing,
 }
 
 impl Speaker {
     pub(crate) fn new(options: &Options, prepare: &Prepare, clock: Clock) -> Self {
-        let (call_ns, warmup_messages) = (options.call_ns(prepare), prepare.warmup_messages);
-        Speaker { clock, call_ns, warmup_messages, options: options.clone() }
+        Speaker { clock, call_ns: options.call_ns(prepare), timing: Timing::new(options, prepare) }
     }
 }
 
 impl Publisher for Speaker {
     fn publish(&mut self, message: &[u8]) -> Result<(), Error> {
         let entry_ns = self.clock.now();
-        let id = message::sequence(message).and_then(|it| it.checked_sub(self.warmup_messages));
-        let stall_ns = id.map_or(0, |id| fate::stall_ns(id, &self.options));
+        let stall_ns = message::sequence(message).map_or(0, |it| self.timing.stall_ns(it));
         pass_until(&self.clock, entry_ns + self.call_ns + stall_ns);
         Ok(())
     }
@@ -70,10 +68,9 @@ struct Listener {
     next: u64,
     /// Whether `next` is a duplicate, to be taken once more.
     again: bool,
-    warmup_messages: u64,
     end: u64,
     outgoing: Outgoing,
-    options: Options,
+    timing: Timing,
 }
 
 impl Listener {
@@ -81,16 +78,10 @@ impl Listener {
         Listener {
             next: 0,
             again: false,
-            warmup_messages: prepare.warmup_messages,
             end: prepare.warmup_messages + prepare.messages,
             outgoing: Outgoing::new(prepare.payload_bytes as usize),
-            options: options.clone(),
+            timing: Timing::new(options, prepare),
         }
-    }
-
-    fn fate(&self) -> Fate {
-        let id = self.next.checked_sub(self.warmup_messages);
-        id.map_or(Fate::Whole, |id| Fate::of(id, &self.options))
     }
 }
 
@@ -100,14 +91,14 @@ impl Subscriber for Listener {
     }
 
     fn take(&mut self, _until_ns: u64) -> Result<Option<&[u8]>, Error> {
-        while self.next < self.end && self.fate() == Fate::Lost {
+        while self.next < self.end && self.timing.fate(self.next) == Fate::Lost {
             self.next += 1;
         }
         if self.next == self.end {
             return Ok(None);
         }
         let taken = self.next;
-        self.again = self.fate() == Fate::Duplicated && !self.again;
+        self.again = self.timing.fate(self.next) == Fate::Duplicated && !self.again;
         self.next += u64::from(!self.again);
         Ok(Some(self.outgoing.stamp(taken)))
     }

@@ -7,8 +7,8 @@ use myelin_bench_kit::message::{self, HEADER_BYTES, Outgoing};
 use myelin_bench_kit::protocol::{Prepare, Workload};
 use myelin_bench_kit::trace::Trace;
 
-use crate::delay::Delays;
-use crate::fate::{self, Fate};
+use crate::delay::Timing;
+use crate::fate::Fate;
 use crate::options::Options;
 use crate::simulate::corrupt;
 
@@ -25,10 +25,9 @@ pub struct Delivery {
 
 /// The way from one end to the other.
 pub struct Route {
-    options: Options,
-    /// `None` if messages take no time.
-    delays: Option<Delays>,
-    warmup_messages: u64,
+    timing: Timing,
+    /// Whether messages take time.
+    has_delays: bool,
     /// The topics of a recording.
     trace: Option<Arc<Trace>>,
     /// A reordered message, until another one has overtaken it.
@@ -39,21 +38,18 @@ impl Route {
     /// With the delays of the options; without delays for publish runs, which simulate only the
     /// call.
     pub fn new(options: &Options, prepare: &Prepare, trace: Option<Arc<Trace>>) -> Self {
-        let is_stream = prepare.workload != Workload::Publish;
-        let delays = is_stream.then(|| Delays::new(prepare.messages, prepare.seed));
-        let warmup_messages = prepare.warmup_messages;
-        Route { options: options.clone(), delays, warmup_messages, trace, held: None }
+        let has_delays = prepare.workload != Workload::Publish;
+        Route { timing: Timing::new(options, prepare), has_delays, trace, held: None }
     }
 
     /// Sends message `sequence` at `entry_ns`; adds the resulting deliveries to `to`.
     pub fn send(&mut self, sequence: u64, entry_ns: u64, to: &mut VecDeque<Delivery>) {
-        let id = sequence.checked_sub(self.warmup_messages);
-        let fate = id.map_or(Fate::Whole, |id| Fate::of(id, &self.options));
-        let stall_ns = self.stall_ns(sequence);
-        let delay_ns = self.delays.as_ref().map_or(0, |delays| delays.ns(id, &self.options));
+        let (fate, timing) = (self.timing.fate(sequence), &self.timing);
+        let delay_ns =
+            if self.has_delays { timing.delay_ns(sequence) } else { timing.stall_ns(sequence) };
         let recorded = self.trace.as_ref().and_then(|trace| trace.get(sequence));
-        let topic_ns = recorded.map_or(0, |message| self.options.topic_ns(message.topic));
-        let due_ns = entry_ns + delay_ns + topic_ns + stall_ns;
+        let topic_ns = recorded.map_or(0, |message| timing.options.topic_ns(message.topic));
+        let due_ns = entry_ns + delay_ns + topic_ns;
         let delivery = Delivery { sequence, due_ns, damaged: fate == Fate::Corrupted };
         match fate {
             Fate::Lost => return,
@@ -70,8 +66,7 @@ impl Route {
 
     /// How much longer the publish call of message `sequence` takes.
     pub fn stall_ns(&self, sequence: u64) -> u64 {
-        let id = sequence.checked_sub(self.warmup_messages);
-        id.map_or(0, |id| fate::stall_ns(id, &self.options))
+        self.timing.stall_ns(sequence)
     }
 
     /// Ends the stream after the last message.

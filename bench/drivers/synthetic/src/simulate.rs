@@ -4,40 +4,39 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use myelin_bench_kit::pingpong::GOODBYE;
+use myelin_bench_kit::pingpong::END_OF_STREAM;
 use myelin_bench_kit::protocol::Prepare;
 use myelin_bench_kit::{Clock, Error, Link, Publisher, Subscriber, message};
 
-use crate::delay::Delays;
-use crate::fate::{self, Fate};
+use crate::delay::Timing;
+use crate::fate::Fate;
 use crate::options::Options;
 
 /// Opens ping's side of a run.
 pub fn open(options: Options, prepare: &Prepare) -> Link {
     let clock = options.clock();
-    let way = Rc::new(RefCell::new(Way::default()));
+    let in_flight = Rc::new(RefCell::new(InFlight::default()));
     let publisher = Sender {
-        way: Rc::clone(&way),
+        in_flight: Rc::clone(&in_flight),
         clock: clock.clone(),
-        delays: Delays::new(prepare.messages, prepare.seed),
-        warmup_messages: prepare.warmup_messages,
+        timing: Timing::new(&options, prepare),
         reply_timeout_ns: prepare.reply_timeout_ns,
-        options: options.clone(),
     };
-    let subscriber = Receiver { way, clock: clock.clone(), read_ns: options.read_ns, taken: None };
+    let subscriber =
+        Receiver { in_flight, clock: clock.clone(), read_ns: options.read_ns, taken: None };
     Link { publisher: Box::new(publisher), subscriber: Box::new(subscriber), clock }
 }
 
-/// Answers on their way.
+/// Answers in flight.
 #[derive(Default)]
-struct Way {
+struct InFlight {
     /// In the order in which they are delivered.
     answers: VecDeque<Answer>,
     /// The answer to the newest reordered message, until another one has overtaken it.
     held: Option<Answer>,
 }
 
-impl Way {
+impl InFlight {
     fn next(&self) -> Option<&Answer> {
         self.answers.front().or(self.held.as_ref())
     }
@@ -54,51 +53,50 @@ struct Answer {
 }
 
 struct Sender {
-    way: Rc<RefCell<Way>>,
+    in_flight: Rc<RefCell<InFlight>>,
     clock: Clock,
-    delays: Delays,
-    warmup_messages: u64,
+    timing: Timing,
     reply_timeout_ns: u64,
-    options: Options,
 }
 
 impl Publisher for Sender {
     fn publish(&mut self, message: &[u8]) -> Result<(), Error> {
         let entry_ns = self.clock.now();
         let sequence = message::sequence(message).ok_or_else(|| Error::new("no sequence"))?;
-        if sequence == GOODBYE {
+        if sequence == END_OF_STREAM {
             return Ok(()); // meant for pong, which receives nothing
         }
-        let id = sequence.checked_sub(self.warmup_messages);
-        let fate = id.map_or(Fate::Whole, |id| Fate::of(id, &self.options));
-        let stall_ns = id.map_or(0, |id| fate::stall_ns(id, &self.options));
-        let due_ns = entry_ns + self.delays.ns(id, &self.options) + stall_ns;
-        self.deliver(fate, Answer { due_ns, bytes: message.to_vec() }, entry_ns);
-        pass_until(&self.clock, entry_ns + self.options.write_ns);
+        let due_ns = entry_ns + self.timing.delay_ns(sequence);
+        self.deliver(
+            self.timing.fate(sequence),
+            Answer { due_ns, bytes: message.to_vec() },
+            entry_ns,
+        );
+        pass_until(&self.clock, entry_ns + self.timing.options.write_ns);
         Ok(())
     }
 }
 
 impl Sender {
     fn deliver(&self, fate: Fate, mut answer: Answer, entry_ns: u64) {
-        let mut way = self.way.borrow_mut();
+        let mut in_flight = self.in_flight.borrow_mut();
         match fate {
             Fate::Lost => return,
             Fate::Reordered => {
                 // After the time limit of this message, within that of the next or of the end.
                 answer.due_ns = entry_ns + self.reply_timeout_ns + self.reply_timeout_ns / 2;
-                let earlier = way.held.replace(answer);
-                way.answers.extend(earlier);
+                let earlier = in_flight.held.replace(answer);
+                in_flight.answers.extend(earlier);
                 return;
             }
             Fate::Corrupted => corrupt(&mut answer.bytes),
-            Fate::Duplicated => way.answers.push_back(answer.clone()),
+            Fate::Duplicated => in_flight.answers.push_back(answer.clone()),
             Fate::Whole => {}
         }
         let due_ns = answer.due_ns;
-        way.answers.push_back(answer);
-        let overtaken = way.held.take();
-        way.answers.extend(overtaken.map(|held| Answer { due_ns, ..held }));
+        in_flight.answers.push_back(answer);
+        let overtaken = in_flight.held.take();
+        in_flight.answers.extend(overtaken.map(|held| Answer { due_ns, ..held }));
     }
 }
 
@@ -111,7 +109,7 @@ pub(crate) fn corrupt(message: &mut Vec<u8>) {
 }
 
 struct Receiver {
-    way: Rc<RefCell<Way>>,
+    in_flight: Rc<RefCell<InFlight>>,
     clock: Clock,
     read_ns: u64,
     taken: Option<Answer>,
@@ -119,7 +117,7 @@ struct Receiver {
 
 impl Subscriber for Receiver {
     fn wait(&mut self, until_ns: u64) -> Result<Option<bool>, Error> {
-        let due_ns = self.way.borrow().next().map(|answer| answer.due_ns);
+        let due_ns = self.in_flight.borrow().next().map(|answer| answer.due_ns);
         match due_ns.filter(|due_ns| *due_ns <= until_ns) {
             Some(due_ns) => pass_until(&self.clock, due_ns - self.read_ns),
             None => self.clock.sleep_until(until_ns),
@@ -128,7 +126,7 @@ impl Subscriber for Receiver {
     }
 
     fn take(&mut self, _until_ns: u64) -> Result<Option<&[u8]>, Error> {
-        self.taken = self.way.borrow_mut().pop();
+        self.taken = self.in_flight.borrow_mut().pop();
         if let Some(answer) = &self.taken {
             pass_until(&self.clock, answer.due_ns);
         }
@@ -152,7 +150,7 @@ pub(crate) fn pass_until(clock: &Clock, at_ns: u64) {
     }
 }
 
-/// How often pong, which receives no goodbye, checks whether to stop.
+/// How often pong, which receives no end of the stream, checks whether to stop.
 const STOP_CHECK_NS: u64 = 5_000_000;
 
 /// Pong's subscriber: nothing ever arrives, and waiting costs nothing.

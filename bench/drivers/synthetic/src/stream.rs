@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use myelin_bench_kit::due::DueTimes;
-use myelin_bench_kit::pingpong::GOODBYE;
+use myelin_bench_kit::pingpong::END_OF_STREAM;
 use myelin_bench_kit::protocol::{Prepare, Role};
 use myelin_bench_kit::trace::Trace;
 use myelin_bench_kit::{CallSlots, Clock, Error, Publisher, Stream, Subscriber, clock, message};
@@ -35,12 +35,12 @@ pub fn open(options: &Options, prepare: &Prepare) -> Result<Stream, Error> {
     Ok(match prepare.role {
         Role::Ping => {
             let publisher = Speaker::new(options, prepare, clock.clone());
-            Stream { clock, ..Stream::ping(Box::new(publisher)) }
+            Stream { clock, ..Stream::publisher(Box::new(publisher)) }
         }
         _ => {
             let trace = Trace::of(prepare)?;
             let listener = Listener::new(options, prepare, trace, clock.clone());
-            Stream { clock, ..Stream::pong(Box::new(listener)) }
+            Stream { clock, ..Stream::subscriber(Box::new(listener)) }
         }
     })
 }
@@ -105,7 +105,7 @@ impl Listener {
                 }
                 None => {
                     self.route.end(&mut self.arriving);
-                    self.arriving.push_back(goodbye(self.free_ns));
+                    self.arriving.push_back(end_of_stream(self.free_ns));
                     self.due = None;
                 }
             }
@@ -150,9 +150,9 @@ impl Publisher for Caller {
     fn publish(&mut self, message: &[u8]) -> Result<(), Error> {
         let entry_ns = self.clock.now();
         let sequence = message::sequence(message).ok_or_else(|| Error::new("no sequence"))?;
-        if sequence == GOODBYE {
+        if sequence == END_OF_STREAM {
             self.route.end(&mut self.arriving);
-            self.arriving.push_back(goodbye(entry_ns));
+            self.arriving.push_back(end_of_stream(entry_ns));
         } else {
             self.route.send(sequence, entry_ns, &mut self.arriving);
         }
@@ -168,8 +168,8 @@ impl Publisher for Caller {
     }
 }
 
-fn goodbye(due_ns: u64) -> Delivery {
-    Delivery { sequence: GOODBYE, due_ns, damaged: false }
+fn end_of_stream(due_ns: u64) -> Delivery {
+    Delivery { sequence: END_OF_STREAM, due_ns, damaged: false }
 }
 
 /// Pause between two checks after all messages.

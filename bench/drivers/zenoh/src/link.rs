@@ -39,7 +39,7 @@ pub fn open_answerer(prepare: &Prepare, variant: &Variant) -> Result<Answerer, E
 pub fn open_stream(prepare: &Prepare, variant: &Variant) -> Result<Stream, Error> {
     let peer = Peer::open(prepare, variant)?;
     if prepare.role == Role::Ping {
-        return Ok(Stream::ping(Box::new(outbox(&peer, prepare, variant, TO_PONG)?)));
+        return Ok(Stream::publisher(Box::new(outbox(&peer, prepare, variant, TO_PONG)?)));
     }
     let dispatcher = Dispatcher::new(match prepare.reliability {
         Reliability::BestEffort => prepare.depth.max(1) as usize,

@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use myelin_bench_kit::protocol::Prepare;
+use myelin_bench_kit::run_folder::{self, remove};
 use myelin_bench_kit::{Error, clock};
 
 /// Sends `endpoint` to all pings of pong `prepare.index`, from a thread that then ends.
@@ -137,22 +138,9 @@ fn lock_of(path: &Path) -> PathBuf {
     name.into()
 }
 
-fn remove(path: &Path) -> Result<(), Error> {
-    match fs::remove_file(path) {
-        Err(error)
-            if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied) =>
-        {
-            Err(Error::new(format!("removing {}: {error}", path.display())))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// FNV-1a of system and run, because a run's name is longer than an address allows.
+/// A run's name is longer than an address allows.
 fn tag(prepare: &Prepare) -> String {
-    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    let name = prepare.system.bytes().chain([b'/']).chain(prepare.run.bytes());
-    format!("{:016x}", name.fold(0xcbf2_9ce4_8422_2325, step))
+    run_folder::tag(&format!("{}/{}", prepare.system, prepare.run))
 }
 
 const PREFIX: &str = "myelin-zenoh-";

@@ -44,7 +44,7 @@ impl<'a> Peer<'a> {
     pub fn open(prepare: &'a Prepare, variant: &'a Variant) -> Result<Self, Error> {
         meet::clean()?;
         meet::leave_nothing();
-        let until_ns = clock::monotonic_ns().saturating_add(prepare.match_timeout_ns);
+        let until_ns = prepare.match_until_ns();
         let mut endpoints = Endpoints::default();
         if prepare.role == Role::Ping {
             for index in 0..prepare.subscribers {
@@ -74,10 +74,7 @@ impl<'a> Peer<'a> {
             endpoints.listen = locators.iter().map(ToString::to_string).collect();
             let endpoint = endpoints.listen.first().cloned();
             let endpoint = endpoint.ok_or_else(|| {
-                Error::new(
-                    "Zenoh does not listen on any \
-                                                              address",
-                )
+                Error::new("Zenoh does not listen on any address")
             })?;
             meet::tell(prepare, endpoint)?;
         }
@@ -91,9 +88,10 @@ impl<'a> Peer<'a> {
     pub fn matched(&self, publishers: &[Publisher<'_>]) -> Result<Presence, Error> {
         drop(self.gate.take());
         let prepare = self.prepare;
-        let (own, other, expected) = match prepare.role {
-            Role::Ping => (PING, PONG, prepare.subscribers as usize),
-            _ => (PONG, PING, prepare.publishers as usize),
+        let expected = prepare.others() as usize;
+        let (own, other) = match prepare.role {
+            Role::Ping => (PING, PONG),
+            _ => (PONG, PING),
         };
         let seen = Arc::new((Mutex::new(BTreeSet::new()), Condvar::new()));
         let theirs = Arc::clone(&seen);
@@ -173,10 +171,8 @@ fn have_subscribers(publishers: &[Publisher<'_>], expected: usize) -> Result<boo
 
 /// The error if too few processes have come.
 fn absent(prepare: &Prepare, found: usize) -> Error {
-    let (who, expected) = match prepare.role {
-        Role::Ping => (PONG, prepare.subscribers),
-        _ => (PING, prepare.publishers),
-    };
+    let (who, expected) =
+        (if prepare.role == Role::Ping { PONG } else { PING }, prepare.others());
     let seconds = prepare.match_timeout_ns as f64 * 1e-9;
     let text = match expected {
         1 => format!("{who} did not connect within {seconds} s"),

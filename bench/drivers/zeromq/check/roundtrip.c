@@ -25,7 +25,7 @@ enum { STAMP_BYTES = 1024, ENDPOINT_BYTES = 128, MATCH_WITHIN_MS = 10000, LOOK_A
        ANSWER_WITHIN_MS = 2000, RECONNECT_MS = 1, LINGER_MS = 5000 };
 
 /* The number of the message that ends pong. */
-static const uint64_t GOODBYE = UINT64_MAX;
+static const uint64_t END_OF_STREAM = UINT64_MAX;
 
 struct ends {
   void *context;
@@ -132,7 +132,7 @@ static void pong(const struct ends *ends)
     }
     uint64_t number;
     memcpy(&number, zmq_msg_data(&message), sizeof number);
-    if (number == GOODBYE)
+    if (number == END_OF_STREAM)
       break;
     send_copy(ends, zmq_msg_data(&message));
   }
@@ -187,7 +187,7 @@ static void ping(const struct ends *ends, size_t messages, size_t warmup)
     exchange(ends, message, number, ends->bytes);
   for (size_t number = 0; number < messages; number++)
     round_trips_ns[number] = exchange(ends, message, warmup + number, sizeof *message);
-  message[0] = GOODBYE;
+  message[0] = END_OF_STREAM;
   send_copy(ends, message);
   qsort(round_trips_ns, messages, sizeof *round_trips_ns, ascending);
   printf("p50 %" PRIu64 " p99 %" PRIu64 "\n", nearest_rank(round_trips_ns, messages, 50),

@@ -13,7 +13,7 @@ use std::path::Path;
 use many::Many;
 use myelin_bench_kit::protocol::{Prepare, Reliability, Role, Topology, Transport};
 use support::streams::{across, at_rate, frames, one_way_systems, replays_arrive};
-use support::{Pair, Process, Samples, describe, prepare, unique_run};
+use support::{Pair, Process, describe, prepare};
 
 const EXECUTABLE: &str = env!("CARGO_BIN_EXE_myelin-driver-zeromq");
 const IPC: &str = "zeromq.ipc";
@@ -125,34 +125,11 @@ fn a_timeout_says_what_is_missing() {
         (Role::Ping, "ZeroMQ: timeout: 0 of 6 subscriptions received"),
         (Role::Pong, "ZeroMQ: timeout: 0 of 2 publishers connected"),
     ] {
-        let [message, remedy, _] = refused(&Prepare { role, ..topics.clone() });
+        let [message, remedy, _] =
+            Process::refusal(Path::new(EXECUTABLE), &Prepare { role, ..topics.clone() });
         assert_eq!(message, expected);
         assert!(remedy.contains("match_timeout_ms"), "{remedy}");
     }
-}
-
-#[test]
-fn unknown_settings_are_refused() {
-    if !is_installed() {
-        return;
-    }
-    let mut with_option = at_rate(IPC);
-    with_option.options.insert("io_threads".into(), 2.into());
-    let [message, remedy, key] = refused(&with_option);
-    assert!(message.contains("no such option") && remedy.contains("leave it out"), "{message}");
-    assert_eq!(key, "io_threads");
-    let [message, remedy, _] = refused(&Prepare { depth: 0, ..at_rate(IPC) });
-    assert!(message.contains("depth of 0") && remedy.contains("1 to"), "{message}");
-}
-
-fn refused(prepare: &Prepare) -> [String; 3] {
-    let samples = Samples::new(1);
-    let (run, path) = (unique_run(), Some(samples.path()));
-    let prepare = Prepare { run, samples: path, match_timeout_ns: 300_000_000, ..prepare.clone() };
-    let mut process = Process::start(Path::new(EXECUTABLE), &prepare);
-    let error = process.expect_error();
-    assert!(!process.expect_end().success());
-    error
 }
 
 fn is_installed() -> bool {

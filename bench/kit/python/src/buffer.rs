@@ -52,15 +52,15 @@ impl Drop for View {
 }
 
 /// Bytes of the kit that Python sees during a call.
-pub struct Lent<'py>(Bound<'py, PyAny>);
+pub struct SentBuffer<'py>(Bound<'py, PyAny>);
 
-impl<'py> Lent<'py> {
+impl<'py> SentBuffer<'py> {
     pub fn new(py: Python<'py>, bytes: &[u8]) -> PyResult<Self> {
         let (from, length) = (bytes.as_ptr().cast_mut().cast(), bytes.len() as ffi::Py_ssize_t);
         // SAFETY: the bytes are readable, and only read, until `end` or the drop.
         let object = unsafe { PyMemoryView_FromMemory(from, length, READ) };
         // SAFETY: a new reference, or NULL with an error.
-        unsafe { Bound::from_owned_ptr_or_err(py, object) }.map(Lent)
+        unsafe { Bound::from_owned_ptr_or_err(py, object) }.map(SentBuffer)
     }
 
     pub fn object(&self) -> &Bound<'py, PyAny> {
@@ -68,7 +68,7 @@ impl<'py> Lent<'py> {
     }
 }
 
-impl Drop for Lent<'_> {
+impl Drop for SentBuffer<'_> {
     fn drop(&mut self) {
         // From now on Python cannot read them. A kept part would refer to memory that is gone.
         if self.0.call_method0("release").is_err() {

@@ -68,9 +68,9 @@ impl Driver for PythonDriver {
         Ok(match prepare.role {
             Role::Ping => {
                 let loans = self.has_loans(prepare);
-                Stream::ping(Box::new(PythonPublisher::new(&opened, loans)?))
+                Stream::publisher(Box::new(PythonPublisher::new(&opened, loans)?))
             }
-            _ => Stream::pong(Box::new(PythonSubscriber::new(&opened)?)),
+            _ => Stream::subscriber(Box::new(PythonSubscriber::new(&opened)?)),
         })
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use myelin_bench_kit::{Error, Publisher, Subscriber};
 use pyo3::prelude::*;
 
-use crate::buffer::{Lent, View};
+use crate::buffer::{SentBuffer, View};
 use crate::raised;
 
 /// A link that a driver has opened; closed with the last of its ends.
@@ -71,8 +71,8 @@ impl Publisher for PythonPublisher {
     fn loan(&mut self, len: usize) -> Result<&mut [u8], Error> {
         let (loan, _) =
             self.loans.as_ref().ok_or_else(|| Error::new("this system has no loans"))?;
-        let lent = Python::attach(|py| View::of(&loan.call1(py, (len,))?.into_bound(py), true));
-        let memory = self.loan.insert(lent.map_err(raised)?).bytes_mut();
+        let buffer = Python::attach(|py| View::of(&loan.call1(py, (len,))?.into_bound(py), true));
+        let memory = self.loan.insert(buffer.map_err(raised)?).bytes_mut();
         match memory.len() == len {
             true => Ok(memory),
             false => Err(Error::new(format!("a loan of {} B instead of {len}", memory.len()))),
@@ -90,8 +90,8 @@ impl Publisher for PythonPublisher {
     fn publish(&mut self, message: &[u8]) -> Result<(), Error> {
         let publish = self.publish.as_ref().ok_or_else(|| Error::new("this system has loans"))?;
         Python::attach(|py| {
-            let lent = Lent::new(py, message)?;
-            publish.call1(py, (lent.object(),))
+            let buffer = SentBuffer::new(py, message)?;
+            publish.call1(py, (buffer.object(),))
         })
         .map(drop)
         .map_err(raised)

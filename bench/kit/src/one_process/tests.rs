@@ -228,7 +228,7 @@ fn a_driver_that_opens_the_wrong_ends_is_an_error() {
     let (queue, queued) = channel();
     let into = || Box::new(Into { queue: queue.clone(), mishap: Mishap::None, stop: &NEVER });
     let refused = |stream| OneProcess::new(stream, &prepare).err().unwrap().into_reason().message;
-    assert!(refused(Stream::ping(into())).contains("0 receivers, not 1"));
+    assert!(refused(Stream::publisher(into())).contains("0 receivers, not 1"));
     let from = From { queue: queued, next: None, taken: Vec::new(), mishap: Mishap::None };
     let here = Receiver::TakesHere(Box::new(from));
     let silent = Stream { publisher: None, ..Stream::one_process(into(), vec![here]) };

@@ -26,7 +26,7 @@ impl Exchange {
 
 /// How a host's clocks are synchronised at one moment, by its own account.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Keeping {
+pub struct ClockDiscipline {
     /// The clock of the run.
     pub monotonic_ns: u64,
     /// `CLOCK_REALTIME` at that moment.

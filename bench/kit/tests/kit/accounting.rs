@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 
 use crate::support::{Samples, prepare};
 use myelin_bench_kit::message::{HEADER_BYTES, sequence};
-use myelin_bench_kit::pingpong::{GOODBYE, LOST_IN_A_ROW_MAX};
+use myelin_bench_kit::pingpong::{END_OF_STREAM, LOST_IN_A_ROW_MAX};
 use myelin_bench_kit::protocol::{Done, Prepare, Role};
 use myelin_bench_kit::samples::{CORRUPT, LATE, LEAN, OUT_OF_ORDER, Record, SampleFile};
 use myelin_bench_kit::{Clock, Error, Link, Publisher, RoundTrip, Subscriber};
@@ -62,7 +62,7 @@ struct End(Rc<RefCell<Wire>>, Vec<u8>);
 impl Publisher for End {
     fn publish(&mut self, message: &[u8]) -> Result<(), Error> {
         let mut wire = self.0.borrow_mut();
-        if sequence(message) == Some(GOODBYE) {
+        if sequence(message) == Some(END_OF_STREAM) {
             return Ok(());
         }
         wire.published.set(wire.published.get() + 1);

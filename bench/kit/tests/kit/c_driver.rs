@@ -219,9 +219,12 @@ fn a_driver_in_c_notes_and_cleans() {
 }
 
 #[test]
-fn missing_functions_of_a_driver_in_c_are_refused() {
+fn what_a_system_cannot_do_is_refused() {
     let Some(executable) = post_driver() else { return };
     let plain = |system| prepare(system, Role::Ping);
+    let (own, peer) = ([127, 0, 0, 1].into(), [127, 0, 0, 1].into());
+    let network = Network { interface: "lo".into(), own, peer, port: 47_000 };
+    let options = serde_json::Map::from_iter([("speed".to_owned(), 9.into())]);
     let stream =
         |system| Prepare { rate_hz: Some(100.0), workload: Workload::Stream, ..plain(system) };
     for (prepare, expected) in [
@@ -232,6 +235,9 @@ fn missing_functions_of_a_driver_in_c_are_refused() {
             Prepare { reliability: Reliability::Reliable, ..stream("post.call") },
             "post.call: not reliable",
         ),
+        (Prepare { depth: 0, ..stream("post.call") }, "post.call: a depth of 0 is not possible"),
+        (Prepare { network: Some(network), ..plain("post.take") }, "cannot reach other hosts"),
+        (Prepare { options, ..plain("post.take") }, "options.post.speed: there is no such option"),
     ] {
         let samples = Samples::new(1);
         let mut ping =

@@ -83,7 +83,7 @@ fn damage_is_counted_and_a_goodbye_is_not() {
     let messages = vec![damaged(0), damaged(3), vec![1, 2], Outgoing::new(64).stamp(4).to_vec()];
     let stop = Arc::new(AtomicBool::new(false));
     let ear = Ear { messages, stop: Arc::clone(&stop), taken: Vec::new() };
-    let mut fan = Fan { clock, ..Fan::pong(vec![Box::new(ear)]) };
+    let mut fan = Fan { clock, ..Fan::subscribers(vec![Box::new(ear)]) };
     let done = fan::pong(&mut fan, &publish(Role::Pong), &stop).unwrap();
     assert_eq!((done.received, done.corrupt), (2, 3));
 }
@@ -92,7 +92,7 @@ fn damage_is_counted_and_a_goodbye_is_not() {
 fn pong_without_subscribers_ends_when_stopped() {
     let prepare = Prepare { subscribers: 0, ..publish(Role::Pong) };
     let stop = AtomicBool::new(true);
-    let done = fan::pong(&mut Fan::pong(Vec::new()), &prepare, &stop).unwrap();
+    let done = fan::pong(&mut Fan::subscribers(Vec::new()), &prepare, &stop).unwrap();
     assert_eq!((done.received, done.more[SILENT], done.cpu_ns), (0, 0, None));
 }
 
@@ -100,11 +100,11 @@ fn pong_without_subscribers_ends_when_stopped() {
 fn a_driver_that_opens_the_wrong_ends_is_an_error() {
     let prepare = Prepare { subscribers: 2, ..publish(Role::Pong) };
     let stop = AtomicBool::new(true);
-    let error = fan::pong(&mut Fan::pong(Vec::new()), &prepare, &stop).unwrap_err();
+    let error = fan::pong(&mut Fan::subscribers(Vec::new()), &prepare, &stop).unwrap_err();
     assert!(error.message.contains("0 subscribers, not 2"), "{error}");
     let samples = Samples::new(1);
     let mut file = SampleFile::open(&samples.path()).unwrap();
-    let mut fan = Fan::pong(Vec::new());
+    let mut fan = Fan::subscribers(Vec::new());
     let error = fan::ping(&mut fan, &prepare, &mut file, 0, &AtomicBool::new(false)).unwrap_err();
     assert!(error.message.contains("no publisher"), "{error}");
 }
@@ -184,7 +184,7 @@ fn publish(role: Role) -> Prepare {
 fn ping(prepare: &Prepare, capacity: u64, loans: bool) -> (Done, Vec<Record>, Vec<Vec<u8>>) {
     let (clock, sent) = (Clock::virtual_at(BEGIN_NS), Rc::default());
     let mouth = Mouth { clock: clock.clone(), loans, loan: Vec::new(), sent: Rc::clone(&sent) };
-    let mut fan = Fan { clock, ..Fan::ping(Box::new(mouth)) };
+    let mut fan = Fan { clock, ..Fan::publisher(Box::new(mouth)) };
     let samples = Samples::new(capacity);
     let mut file = SampleFile::open(&samples.path()).unwrap();
     let done = fan::ping(&mut fan, prepare, &mut file, 0, &AtomicBool::new(false)).unwrap();
@@ -202,7 +202,7 @@ fn pong(lists: &[&[u64]]) -> Result<Done, Error> {
         Box::new(Ear { messages, stop: Arc::clone(&stop), taken: Vec::new() })
     };
     let prepare = Prepare { subscribers: lists.len() as u32, ..publish(Role::Pong) };
-    let mut fan = Fan { clock, ..Fan::pong(lists.iter().map(ear).collect()) };
+    let mut fan = Fan { clock, ..Fan::subscribers(lists.iter().map(ear).collect()) };
     fan::pong(&mut fan, &prepare, &stop)
 }
 

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::support::{Samples, prepare};
 use myelin_bench_kit::message::Outgoing;
-use myelin_bench_kit::pingpong::GOODBYE;
+use myelin_bench_kit::pingpong::END_OF_STREAM;
 use myelin_bench_kit::protocol::{Done, Prepare, Role};
 use myelin_bench_kit::samples::{LEAN, Record, SampleFile};
 use myelin_bench_kit::{Clock, Error, Link, Publisher, RoundTrip, Subscriber};
@@ -59,7 +59,7 @@ impl Subscriber for Scripted {
 
     fn take(&mut self, _until_ns: u64) -> Result<Option<&[u8]>, Error> {
         let sequence = self.way.borrow_mut().remove(0);
-        let sequence = if sequence == LAST { GOODBYE } else { u64::from(sequence) };
+        let sequence = if sequence == LAST { END_OF_STREAM } else { u64::from(sequence) };
         self.taken = Outgoing::new(64).stamp(sequence).to_vec();
         Ok(Some(&self.taken))
     }
@@ -135,6 +135,6 @@ fn ping_says_goodbye_and_pong_ends_without_an_answer() {
     assert!(!stop.load(Ordering::Relaxed), "it was not told to stop");
 }
 
-/// Represents [`GOODBYE`] in a script.
+/// Represents [`END_OF_STREAM`] in a script.
 const LAST: u8 = u8::MAX;
 const BEGIN_NS: u64 = 1_000_000_000;

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 
 use crate::support::{Samples, prepare};
 use myelin_bench_kit::message::{HEADER_BYTES, Outgoing, pattern_holds};
-use myelin_bench_kit::pingpong::GOODBYE;
+use myelin_bench_kit::pingpong::END_OF_STREAM;
 use myelin_bench_kit::protocol::{Prepare, Role, Touch};
 use myelin_bench_kit::samples::SampleFile;
 use myelin_bench_kit::{Clock, Error, Link, Publisher, RoundTrip, Subscriber};
@@ -32,7 +32,7 @@ fn ping_writes_only_the_number_after_the_warm_up() {
 #[test]
 fn pong_answers_with_only_the_touched_part() {
     let way = Way::default();
-    for number in [0, 1, 2, 3, GOODBYE] {
+    for number in [0, 1, 2, 3, END_OF_STREAM] {
         way.coming.borrow_mut().push_back(Outgoing::new(64).stamp(number).to_vec());
     }
     let samples = Samples::new(3);

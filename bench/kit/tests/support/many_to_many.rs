@@ -113,7 +113,7 @@ pub fn a_best_effort_publisher_goes_on(executable: &Path, prepare: &Prepare) {
     processes.pongs[0].resume();
     processes.stop_pings();
     for pong in &mut processes.pongs {
-        // Stopped at once, because the publishers' goodbye may be lost; it still takes the messages
+        // Stopped at once, because the publishers' last message may be lost; it still takes the messages
         // that are there.
         pong.say(&Command::Stop);
         let done = pong.expect_done();

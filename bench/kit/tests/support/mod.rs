@@ -29,8 +29,8 @@ use myelin_bench_kit::{Reason, clock};
 
 /// Limit of every wait.
 pub const WATCHDOG: Duration = Duration::from_secs(60);
-/// The lab's limit for a goodbye in a reliable stream.
-const GOODBYE: Duration = Duration::from_secs(10);
+/// The lab's limit for the end of the stream in a reliable stream.
+const END_OF_STREAM: Duration = Duration::from_secs(10);
 
 /// A run's `prepare` with values that suit most tests.
 pub fn prepare(system: &str, role: Role) -> Prepare {
@@ -69,7 +69,7 @@ pub fn prepare(system: &str, role: Role) -> Prepare {
         reliability: Default::default(),
         depth: DEPTH_DEFAULT,
         recording: None,
-        heard: None,
+        taken_counter: None,
         network: None,
         options: serde_json::Map::new(),
     }
@@ -164,6 +164,14 @@ impl Process {
             ..prepare.clone()
         };
         (Process::start(executable, &prepare), samples)
+    }
+
+    /// The error of a run that is refused, or whose other side does not come: message, remedy and key.
+    pub fn refusal(executable: &Path, prepare: &Prepare) -> [String; 3] {
+        let (mut process, _samples) = Process::alone(executable, prepare);
+        let error = process.expect_error();
+        assert!(!process.expect_end().success());
+        error
     }
 
     /// Like `start`, with a program that executes the executable.
@@ -271,10 +279,10 @@ impl Process {
     }
 
     /// Ends a pong of a stream while the publishers still exist: if one ended, messages that a busy
-    /// pong has not read would be lost. Waits until all publishers have sent their goodbye, which
+    /// pong has not read would be lost. Waits until all publishers have sent their last message, which
     /// may be lost, then stops pong.
     pub fn stop_at_goodbye(&mut self) -> Done {
-        let done = match self.events.recv_timeout(GOODBYE) {
+        let done = match self.events.recv_timeout(END_OF_STREAM) {
             Ok(Event::Done(done)) => Some(done),
             Err(RecvTimeoutError::Timeout) => None,
             other => panic!("expected done, got {other:?}"),
@@ -391,7 +399,7 @@ impl Pair {
         self.end(Reliability::BestEffort)
     }
 
-    /// Waits for the end and stops both. In a reliable stream pong has received the goodbye before
+    /// Waits for the end and stops both. In a reliable stream pong has received the end of the stream before
     /// it is stopped, so that no message is on its way any more.
     pub fn end(&mut self, reliability: Reliability) -> (Done, Done) {
         let ping_done = self.ping.expect_done();

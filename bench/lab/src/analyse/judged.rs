@@ -72,7 +72,7 @@ impl JudgedRun {
         let Case { plan, scenario, system, host } = case;
         let (record_every, kind) = (scenario.workload.record_every, case.kind());
         let clocks = match (plan.topology, &record.failure) {
-            (Topology::TwoHosts, None) => clocks::apply(samples.to_mut(), &record.keeping),
+            (Topology::TwoHosts, None) => clocks::apply(samples.to_mut(), &record.clock_discipline),
             _ => Clocks::default(),
         };
         let clock_error_ns = match clocks.are_two {

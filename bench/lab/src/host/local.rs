@@ -111,19 +111,26 @@ impl Host for LocalHost {
 
     fn start(&mut self, start: ProcessSpec) -> Result<u64, String> {
         let begin_ns = clock::monotonic_ns();
-        let ProcessSpec { id, executable, settings, capacity, pong_capacity, hears, prepare } =
-            start;
+        let ProcessSpec {
+            id,
+            executable,
+            settings,
+            capacity,
+            pong_capacity,
+            reads_taken_counter,
+            prepare,
+        } = start;
         let run = self.run()?;
         let pong = ProcessId::first(Role::Pong);
         let own = capacity.map(|capacity| run.memory(id, capacity)).transpose()?;
         let other = pong_capacity.map(|capacity| run.memory(pong, capacity)).transpose()?;
-        let known = run.samples.get(&pong).filter(|_| hears);
-        let heard = known.map(|(memory, _)| path_of(memory));
-        if hears && heard.is_none() {
+        let known = run.samples.get(&pong).filter(|_| reads_taken_counter);
+        let taken_counter = known.map(|(memory, _)| path_of(memory));
+        if reads_taken_counter && taken_counter.is_none() {
             return Err(format!("{id} cannot see what pong took on another host"));
         }
         let is_given = |owner: &ProcessId| {
-            *owner == id || (*owner == pong && (other.is_some() || heard.is_some()))
+            *owner == id || (*owner == pong && (other.is_some() || taken_counter.is_some()))
         };
         let given = run.samples.iter().filter(|(owner, _)| is_given(owner));
         let given: Vec<&OwnedFd> = given.map(|(_, (memory, _))| memory).collect();
@@ -134,7 +141,7 @@ impl Host for LocalHost {
         let prepare = Prepare {
             samples: own,
             pong_samples: other,
-            heard,
+            taken_counter,
             directory: run.directory.clone(),
             ..prepare
         };

@@ -104,8 +104,8 @@ pub(crate) struct ProcessSpec {
     pub capacity: Option<u64>,
     /// For ping in one process: the same for the receiving end, whose records it writes.
     pub pong_capacity: Option<u64>,
-    /// Whether it reads what the first pong has taken ([`Prepare::heard`]).
-    pub hears: bool,
+    /// Whether it reads what the first pong has taken ([`Prepare::taken_counter`]).
+    pub reads_taken_counter: bool,
     /// The driver's order; the host fills in files and folder.
     pub prepare: Prepare,
 }

@@ -99,7 +99,7 @@ fn go(
     record.ping = Some(ping);
     record.pong = Some(pong);
     record.cut = cut;
-    record.keeping = processes.keeping();
+    record.clock_discipline = processes.clock_discipline();
     record.observation = Some(observation);
     Ok(samples)
 }
@@ -184,8 +184,8 @@ fn wait_done(
 fn await_goodbye(spec: &RunSpec<'_>, processes: &mut Processes<'_, '_>) -> Result<(), Failure> {
     let is_stream = spec.prepare.workload.is_one_way();
     let limit = match spec.prepare.reliability {
-        Reliability::Reliable => RELIABLE_GOODBYE_LIMIT,
-        Reliability::BestEffort => GOODBYE_LIMIT,
+        Reliability::Reliable => RELIABLE_END_OF_STREAM_LIMIT,
+        Reliability::BestEffort => END_OF_STREAM_LIMIT,
     };
     let deadline = Instant::now() + limit;
     while is_stream && !processes.are_done(Role::Pong) && Instant::now() < deadline {
@@ -201,8 +201,8 @@ const STALL_LIMIT: Duration = Duration::from_secs(10);
 /// Ping gives up by itself when it loses this many answers in a row.
 const LOST_LIMIT: u32 = myelin_bench_kit::pingpong::LOST_IN_A_ROW_MAX + 1;
 /// How long the last message of a stream may take to arrive.
-const GOODBYE_LIMIT: Duration = Duration::from_secs(1);
+const END_OF_STREAM_LIMIT: Duration = Duration::from_secs(1);
 /// The same for a reliable stream: a slow link may have to carry a full history.
-const RELIABLE_GOODBYE_LIMIT: Duration = Duration::from_secs(10);
+const RELIABLE_END_OF_STREAM_LIMIT: Duration = Duration::from_secs(10);
 const DONE_LIMIT: Duration = Duration::from_secs(2);
 const DAEMON_LIMIT: Duration = Duration::from_secs(10);

@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use myelin_bench_kit::protocol::{
-    Done, Exchange, Keeping, Network, Prepare, Role, System, Topology, Wait, Workload,
+    ClockDiscipline, Done, Exchange, Network, Prepare, Role, System, Topology, Wait, Workload,
 };
 use myelin_bench_kit::samples::{Record, SampleFile};
 use serde::{Deserialize, Serialize};
@@ -54,7 +54,8 @@ pub struct RunRecord {
     /// Across hosts: how the clocks of ping's host and pong's host were synchronised, before and
     /// after.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub keeping: Vec<[Keeping; 2]>,
+    #[serde(rename = "keeping")]
+    pub clock_discipline: Vec<[ClockDiscipline; 2]>,
     /// CPUs to which ping and pong were pinned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pinned: Option<[usize; 2]>,

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use myelin_bench_kit::Reason;
 use myelin_bench_kit::protocol::{
-    Command, Done, Event, Exchange, Keeping, Prepare, Ready, Role, Workload,
+    ClockDiscipline, Command, Done, Event, Exchange, Prepare, Ready, Role, Workload,
 };
 use myelin_bench_kit::samples::{Record, SampleFile};
 
@@ -96,7 +96,7 @@ impl<'a, 'h> Processes<'a, 'h> {
             settings: spec.settings(id.role),
             capacity: measures.then(|| spec.capacity_of(id.role)),
             pong_capacity: pong_capacity.filter(|_| id.role == Role::Ping),
-            hears: looks && id.role == Role::Ping,
+            reads_taken_counter: looks && id.role == Role::Ping,
             prepare,
         })?;
         self.started.push(id);
@@ -148,13 +148,13 @@ impl<'a, 'h> Processes<'a, 'h> {
     }
 
     /// How the clocks of ping's host and pong's host were synchronised.
-    pub(super) fn keeping(&self) -> Vec<[Keeping; 2]> {
+    pub(super) fn clock_discipline(&self) -> Vec<[ClockDiscipline; 2]> {
         let of = |id: &ProcessId| id.role == Role::Clock;
         let mut sides = self.done.iter().filter(|(id, _)| of(id)).map(|(_, done)| done);
         let (Some(ping), Some(pong)) = (sides.next(), sides.next()) else {
             return Vec::new();
         };
-        let both = ping.keeping.iter().zip(&pong.keeping);
+        let both = ping.clock_discipline.iter().zip(&pong.clock_discipline);
         both.map(|(ping, pong)| [ping.clone(), pong.clone()]).collect()
     }
 

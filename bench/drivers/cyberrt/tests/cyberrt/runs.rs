@@ -259,5 +259,5 @@ fn systems(topology: Topology) -> Vec<System> {
 
 /// Its processes have 34 threads each, and the machine may be busy.
 const MATCH_TIMEOUT_NS: u64 = 30_000_000_000;
-/// Unmeasured messages: warm-up and goodbye.
+/// Unmeasured messages: warm-up and last message.
 const AROUND_MESSAGES: u32 = 16;

@@ -3,15 +3,14 @@
 
 use std::path::Path;
 
-use crate::support;
+use crate::support::Process;
 use crate::support::many_to_many::{
     a_best_effort_publisher_goes_on, a_reliable_publisher_waits, every_message_arrives,
 };
 use crate::support::streams::{across, at_rate, frames, one_way_systems};
-use crate::support::{Process, Samples};
 use crate::{EXECUTABLE, own_host};
 use myelin_bench_kit::protocol::{
-    Command, Prepare, Reliability, Role, System, Topology, Transport, Workload,
+    Command, Prepare, Reliability, Role, System, Topology, Transport,
 };
 
 /// One test, on a host, and so with a RouDi, of its own.
@@ -94,28 +93,6 @@ pub fn within_domain(system: &System, prepare: &Prepare, then: impl FnOnce(&Prep
         daemon.expect_done();
         assert!(daemon.expect_end().success());
     }
-}
-
-#[test]
-fn a_depth_above_the_iceoryx_queue_limit_is_refused() {
-    let systems = support::describe(executable()).systems;
-    let name = systems.into_iter().find(|it| it.daemon && it.missing.is_none()).map(|it| it.name);
-    let Some(name) = name else {
-        eprintln!("skipped: CycloneDDS or iceoryx is not installed");
-        return;
-    };
-    let samples = Samples::new(1);
-    let deep = Prepare {
-        depth: 256,
-        workload: Workload::Stream,
-        samples: Some(samples.path()),
-        ..at_rate(&name)
-    };
-    let mut process = Process::start(executable(), &deep);
-    let [message, remedy, _] = process.expect_error();
-    assert_eq!(message, format!("{name}: a depth of 256 is not possible"));
-    assert!(remedy.contains("1 to 255"), "{remedy}");
-    assert!(!process.expect_end().success());
 }
 
 fn executable() -> &'static Path {

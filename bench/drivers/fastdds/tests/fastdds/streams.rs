@@ -234,7 +234,7 @@ fn systems() -> Vec<String> {
     systems.into_iter().map(|system| system.name).collect()
 }
 
-/// Room for the warm-up and the goodbye.
+/// Room for the warm-up and the end of the stream.
 const AROUND_MESSAGES: u32 = 16;
 const DATA_SHARING: &str = "fastdds.datasharing";
 /// Apart from the domains of other tests.

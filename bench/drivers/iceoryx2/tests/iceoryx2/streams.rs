@@ -30,7 +30,7 @@ fn all_messages_of_several_publishers_and_topics_arrive() {
 fn messages_of_many_topics_all_arrive() {
     let _alone = alone();
     for system in SYSTEMS {
-        // The depth is the number of messages of a topic, including warm-up and goodbye: best
+        // The depth is the number of messages of a topic, including warm-up and last message: best
         // effort would overwrite what a busy machine has not taken.
         let (topics, messages, depth) = (60, 120, 4);
         let match_timeout_ns = 50_000_000_000;

@@ -149,14 +149,6 @@ fn a_timeout_names_the_missing_role() {
 }
 
 #[test]
-fn an_unknown_system_or_too_large_payload_is_refused() {
-    let [message, ..] = alone_in(Role::Ping, "iceoryx2.pigeon", 64).0.expect_error();
-    assert_eq!(message, "no system iceoryx2.pigeon");
-    let [message, ..] = alone_in(Role::Ping, POLL, 1 << 40).0.expect_error();
-    assert!(message.contains("B can be sent"), "{message}");
-}
-
-#[test]
 fn two_sides_of_different_systems_do_not_match() {
     let _alone = alone();
     let run = support::unique_run();

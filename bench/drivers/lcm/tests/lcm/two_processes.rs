@@ -8,8 +8,8 @@ use crate::many::Many;
 use crate::own_host;
 use crate::support::hosts::nothing_leaves_the_host;
 use crate::support::streams::{across, at_rate, frames, one_way_systems};
-use crate::support::{Pair, Process, Samples, describe, prepare, unique_run};
-use myelin_bench_kit::protocol::{Prepare, Reliability, Role, Topology, Transport};
+use crate::support::{Pair, Process, describe, prepare};
+use myelin_bench_kit::protocol::{Prepare, Role, Topology, Transport};
 
 const EXECUTABLE: &str = env!("CARGO_BIN_EXE_myelin-driver-lcm");
 const UDPM: &str = "lcm.udpm";
@@ -142,40 +142,11 @@ fn a_timeout_names_the_missing_role() {
         return;
     }
     for (role, absent) in [(Role::Ping, "pong0"), (Role::Pong, "ping0")] {
-        let [message, remedy, _] = refused(&Prepare { role, ..at_rate(UDPM) });
+        let [message, remedy, _] =
+            Process::refusal(Path::new(EXECUTABLE), &Prepare { role, ..at_rate(UDPM) });
         assert_eq!(message, format!("LCM: timeout: {absent} did not connect"));
         assert!(remedy.contains("match_timeout_ms"), "{remedy}");
     }
-}
-
-#[test]
-fn unsupported_settings_are_refused() {
-    if !is_installed() {
-        return;
-    }
-    let mut with_option = at_rate(UDPM);
-    with_option.options.insert("url".into(), "udpm://".into());
-    let [message, remedy, key] = refused(&with_option);
-    assert!(message.contains("no such option") && remedy.contains("leave it out"), "{message}");
-    assert_eq!(key, "url");
-    for (prepare, expected) in [
-        (Prepare { depth: 0, ..at_rate(UDPM) }, "a depth of 0"),
-        (Prepare { payload_bytes: 16 << 20, ..at_rate(UDPM) }, "B of payload"),
-        (Prepare { reliability: Reliability::Reliable, ..at_rate(UDPM) }, "not reliable"),
-    ] {
-        let [message, ..] = refused(&prepare);
-        assert!(message.contains(expected), "{message}");
-    }
-}
-
-fn refused(prepare: &Prepare) -> [String; 3] {
-    let samples = Samples::new(1);
-    let (run, path) = (unique_run(), Some(samples.path()));
-    let prepare = Prepare { run, samples: path, match_timeout_ns: 300_000_000, ..prepare.clone() };
-    let mut process = Process::start(Path::new(EXECUTABLE), &prepare);
-    let error = process.expect_error();
-    assert!(!process.expect_end().success());
-    error
 }
 
 fn is_installed() -> bool {

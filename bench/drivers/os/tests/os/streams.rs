@@ -92,19 +92,6 @@ fn only_one_process_callbacks_run_back_to_back() {
 }
 
 #[test]
-fn a_system_of_another_reliability_is_refused() {
-    for (system, reliability, said) in [
-        ("os.tcp", Reliability::BestEffort, "os.tcp: not best-effort"),
-        ("os.udp", Reliability::Reliable, "os.udp: not reliable"),
-    ] {
-        let mut refused = Solo::start(executable(), &Prepare { reliability, ..at_rate(system) }, 1);
-        let [message, ..] = refused.ping.expect_error();
-        assert_eq!(message, said);
-        assert!(!refused.ping.expect_end().success());
-    }
-}
-
-#[test]
 fn a_depth_over_the_memory_limit_is_refused() {
     let deep = Prepare { depth: 1 << 20, payload_bytes: 1 << 20, ..at_rate("os.spin") };
     let mut refused = Solo::start(executable(), &deep, 1);

@@ -103,14 +103,6 @@ fn a_timeout_names_the_missing_role() {
     }
 }
 
-#[test]
-fn an_unknown_system_or_too_large_payload_is_refused() {
-    let [message, ..] = alone_in(Role::Ping, "os.pigeon", 64).0.expect_error();
-    assert_eq!(message, "no system os.pigeon");
-    let [message, ..] = alone_in(Role::Ping, "os.tcp", 1 << 40).0.expect_error();
-    assert!(message.contains("B can be sent"), "{message}");
-}
-
 fn alone_in(role: Role, system: &str, payload_bytes: u64) -> (Process, Samples) {
     let prepare = Prepare { payload_bytes, ..prepare(system, role) };
     Process::alone(Path::new(EXECUTABLE), &prepare)

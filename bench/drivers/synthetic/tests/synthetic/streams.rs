@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::support::many_to_many::every_message_arrives;
-use crate::support::{Pair, Process, Samples, Solo, prepare};
+use crate::support::{Pair, Process, Solo, prepare};
 use myelin_bench_kit::arrivals::Schedule;
 use myelin_bench_kit::protocol::{Arrivals, Done, Prepare, Role, Workload};
 use myelin_bench_kit::samples::{CORRUPT, OUT_OF_ORDER, Record};
@@ -241,19 +241,15 @@ fn publish_calls_take_the_configured_time() {
 #[test]
 fn invalid_options_are_refused_before_the_run() {
     let real = with(json!({"clock": "real"}), 10);
-    assert_eq!(refused(&real)[2], "clock");
+    assert_eq!(Process::refusal(Path::new(EXECUTABLE), &real)[2], "clock");
     let without = Prepare { rate_hz: None, ..with(json!({}), 10) };
-    assert!(refused(&without)[0].starts_with("rate_hz: a subscriber of synthetic takes"));
+    assert!(
+        Process::refusal(Path::new(EXECUTABLE), &without)[0]
+            .starts_with("rate_hz: a subscriber of synthetic takes")
+    );
     let arrivals = Arrivals { jitter_percent: -1.0, ..Arrivals::default() };
     let odd = Prepare { arrivals, ..with(json!({}), 10) };
-    assert!(refused(&odd)[0].starts_with("arrivals.jitter_percent: -1"));
-}
-
-fn refused(prepare: &Prepare) -> [String; 3] {
-    let samples = Samples::new(1);
-    let prepare = Prepare { samples: Some(samples.path()), ..prepare.clone() };
-    let mut process = Process::start(Path::new(EXECUTABLE), &prepare);
-    let said = process.expect_error();
-    assert!(!process.expect_end().success());
-    said
+    assert!(
+        Process::refusal(Path::new(EXECUTABLE), &odd)[0].starts_with("arrivals.jitter_percent: -1")
+    );
 }

@@ -122,7 +122,7 @@ fn held_up_for(held: Duration) -> u64 {
     pair.pong.go();
     pair.pong.say(&Command::Stop);
     let pong = pair.pong.expect_done();
-    // Warm-up and goodbye are counted in addition.
+    // Warm-up and last message are counted in addition.
     assert!(pong.received + taken_back(&pong) >= run.messages, "{pong:?}");
     assert!(pair.pong.expect_end().success());
     pair.ping.stop_and_expect_end();

@@ -141,28 +141,6 @@ fn a_timeout_names_the_missing_role() {
 }
 
 #[test]
-fn impossible_settings_are_refused_with_a_remedy() {
-    let folder = tempfile::tempdir().unwrap();
-    let refused = |system, payload_bytes| {
-        alone_in(folder.path(), Role::Ping, system, payload_bytes, 50).expect_error()
-    };
-    let [message, ..] = refused("zenoh.pigeon", 64);
-    assert_eq!(message, "no system zenoh.pigeon");
-    let [message, remedy, _] = refused("zenoh.tcp", 1 << 40);
-    assert!(message.contains("B can be sent") && remedy.contains("payload_bytes"), "{message}");
-    let samples = Samples::new(1);
-    let options = serde_json::from_str(r#"{ "speed": 9 }"#).unwrap();
-    let samples_path = Some(samples.path());
-    let odd = Prepare { options, samples: samples_path, ..prepare("zenoh.tcp", Role::Ping) };
-    let [message, remedy, key] = Process::start(Path::new(EXECUTABLE), &odd).expect_error();
-    assert_eq!(
-        (message.as_str(), key.as_str()),
-        ("options.zenoh.speed: there is no such option", "speed")
-    );
-    assert_eq!(remedy, "leave it out");
-}
-
-#[test]
 fn the_systems_say_what_they_are() {
     let systems = support::describe(Path::new(EXECUTABLE)).systems;
     assert_eq!(systems.iter().map(|system| system.name.as_str()).collect::<Vec<_>>(), SYSTEMS);

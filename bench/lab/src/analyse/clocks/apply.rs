@@ -1,7 +1,7 @@
 //! Converts pong's stamps to ping's clock before anything else reads them, and words what a report
 //! says about the clocks.
 
-use myelin_bench_kit::protocol::Keeping;
+use myelin_bench_kit::protocol::ClockDiscipline;
 use myelin_bench_kit::samples::Record;
 
 use super::ClockMap;
@@ -27,15 +27,16 @@ pub(crate) struct Clocks {
 
 /// Whether both ends read the clock of one machine, before and after. Hosts that are namespaces of
 /// one machine share its clock, so nothing needs estimating.
-fn are_one(keeping: &[[Keeping; 2]]) -> bool {
-    let same = |[ping, pong]: &[Keeping; 2]| ping.clock.is_some() && ping.clock == pong.clock;
-    !keeping.is_empty() && keeping.iter().all(same)
+fn are_one(clock_discipline: &[[ClockDiscipline; 2]]) -> bool {
+    let same =
+        |[ping, pong]: &[ClockDiscipline; 2]| ping.clock.is_some() && ping.clock == pong.clock;
+    !clock_discipline.is_empty() && clock_discipline.iter().all(same)
 }
 
 /// Converts pong's stamps of a run across hosts to ping's clock, if pong had another one. Without
 /// an estimate they stay unchanged and must not be compared with ping's.
-pub(crate) fn apply(samples: &mut RunSamples, keeping: &[[Keeping; 2]]) -> Clocks {
-    if are_one(keeping) {
+pub(crate) fn apply(samples: &mut RunSamples, clock_discipline: &[[ClockDiscipline; 2]]) -> Clocks {
+    if are_one(clock_discipline) {
         return Clocks::default();
     }
     let map = match ClockMap::of(&samples.exchanges) {

@@ -1,5 +1,5 @@
 use myelin_bench_kit::clock::Shift;
-use myelin_bench_kit::protocol::{Exchange, Keeping};
+use myelin_bench_kit::protocol::{ClockDiscipline, Exchange};
 use myelin_bench_kit::samples::Record;
 use proptest::prelude::*;
 
@@ -127,9 +127,11 @@ fn pongs_stamps_are_mapped_to_pings_clock_and_missing_ones_stay_missing() {
 
 #[test]
 fn namespaces_of_one_machine_have_one_clock() {
-    let keeping = |names: [Option<&str>; 2]| {
-        let of =
-            |name: Option<&str>| Keeping { clock: name.map(str::to_owned), ..Keeping::default() };
+    let clock_discipline = |names: [Option<&str>; 2]| {
+        let of = |name: Option<&str>| ClockDiscipline {
+            clock: name.map(str::to_owned),
+            ..ClockDiscipline::default()
+        };
         vec![names.map(of); 2]
     };
     let exchanges = asked(3, &|at_ns| at_ns);
@@ -137,7 +139,7 @@ fn namespaces_of_one_machine_have_one_clock() {
     let applied = |names| {
         let (ping, pong, exchanges) = (vec![taken], vec![taken], exchanges.clone());
         let mut samples = RunSamples { ping, pong, exchanges };
-        let clocks = apply(&mut samples, &keeping(names));
+        let clocks = apply(&mut samples, &clock_discipline(names));
         (clocks, samples.pong[0].take_return_ns)
     };
     let (clocks, at_ns) = applied([Some("boot time:1"); 2]);

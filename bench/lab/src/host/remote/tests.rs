@@ -41,7 +41,7 @@ fn start(executable: &Path) -> ProcessSpec {
         settings: crate::tuning::Settings::default(),
         capacity: Some(3),
         pong_capacity: None,
-        hears: false,
+        reads_taken_counter: false,
         prepare: serde_json::from_value(prepare).unwrap(),
     }
 }
@@ -90,7 +90,7 @@ fn remote_failures_name_the_host() {
     assert_eq!(error, "host b: no run has begun");
     remote.begin(&begin(folder.path()), mpsc::channel().0).unwrap();
     let ping = ProcessId::first(Role::Ping);
-    let looks = ProcessSpec { id: ping, hears: true, ..start(Path::new("x")) };
+    let looks = ProcessSpec { id: ping, reads_taken_counter: true, ..start(Path::new("x")) };
     let error = remote.start(looks).unwrap_err();
     assert!(error.contains("cannot see what pong took on another host"), "{error}");
     let error = remote.start(start(Path::new("/no/driver"))).unwrap_err();
