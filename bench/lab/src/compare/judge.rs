@@ -10,7 +10,7 @@ use crate::report::format;
 use crate::report::metrics::{COMPARED, Compared};
 use crate::stats::interval::RUNS_MIN;
 use crate::stats::permutation::runs_to_tell_any;
-use crate::stats::verdict::{Kind, Pair, RATIO_EQUAL, chances, chances_of_sessions};
+use crate::stats::verdict::{Kind, Pair, RATIO_EQUAL, test_results, test_results_of_sessions};
 use crate::stats::{median, of_medians};
 use crate::summary::{Cell, RUN_QUANTILES, RunPoint};
 
@@ -109,11 +109,11 @@ pub(super) fn family(cells: &mut [CellComparison], unit: Unit, clock_step_ns: u6
     let figures = figures.filter(|it| it.reason.is_none());
     let tested: Vec<Pair> = figures.map(|figure| pair(figure, clock_step_ns)).collect();
     let asked = runs_asked(cells, unit);
-    let chances = match unit {
-        Unit::Run => chances(&tested),
-        Unit::Session => chances_of_sessions(&tested),
+    let test_results = match unit {
+        Unit::Run => test_results(&tested),
+        Unit::Session => test_results_of_sessions(&tested),
     };
-    let mut left = chances.into_iter().zip(&tested);
+    let mut left = test_results.into_iter().zip(&tested);
     let figures = cells.iter_mut().flat_map(|cell| &mut cell.figures);
     for figure in figures {
         match &mut figure.reason {

@@ -302,7 +302,9 @@ fn crossovers(view: &View) -> Vec<Part> {
 fn pairs<'a>(group: &Group<'a>) -> Vec<(Traits<'a>, Traits<'a>)> {
     let over = |transport| group.peers().filter(move |peer| peer.transport == transport);
     let alike = |a: Traits, b: Traits| {
-        let way = |system: Traits| (system.kin().topology, system.kin().manner);
+        let way = |system: Traits| {
+            (system.comparison_class().topology, system.comparison_class().wait_style)
+        };
         a.family() == b.family() && way(a) == way(b)
     };
     let pairs = over(Transport::SharedMemory).flat_map(|shared| {

@@ -41,15 +41,15 @@ pub(super) type Configuration<'a> = (Traits<'a>, Tuning);
 /// Key of systems that are compared with each other. They have the same topology and reliability,
 /// and wait in the same way: keeping a core busy, sleeping, or being called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Kin {
+pub(super) struct ComparisonClass {
     pub topology: Topology,
-    pub manner: Manner,
+    pub wait_style: WaitStyle,
     pub reliability: Option<Reliability>,
 }
 
 /// How a receiving end gets its messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Manner {
+pub(super) enum WaitStyle {
     Sleeps,
     Polls,
     IsCalled,
@@ -310,13 +310,13 @@ impl<'a> Entry<'a> {
 }
 
 impl Traits<'_> {
-    pub(super) fn kin(self) -> Kin {
-        let manner = match self.wait {
-            Wait::Poll => Manner::Polls,
-            Wait::Callback => Manner::IsCalled,
-            Wait::Block | Wait::Adaptive | Wait::Predictive | Wait::None => Manner::Sleeps,
+    pub(super) fn comparison_class(self) -> ComparisonClass {
+        let wait_style = match self.wait {
+            Wait::Poll => WaitStyle::Polls,
+            Wait::Callback => WaitStyle::IsCalled,
+            Wait::Block | Wait::Adaptive | Wait::Predictive | Wait::None => WaitStyle::Sleeps,
         };
-        Kin { topology: self.topology, manner, reliability: self.reliability }
+        ComparisonClass { topology: self.topology, wait_style, reliability: self.reliability }
     }
 
     /// The name without that of the driver, if all shown systems share the driver.

@@ -49,7 +49,7 @@ fn with(view: &View, downsampling: Downsampling) -> String {
         by_topic => flow::topics(view),
         overviews => flow::overviews(view),
         has_groups => view.groups.iter().any(Group::is_steady) || view.entries().next().is_none(),
-        fans => view.fans.iter().map(of_fan).collect::<Vec<_>>(),
+        publish_groups => view.publish_groups.iter().map(of_fan).collect::<Vec<_>>(),
         heads => rows::heads(),
         latencies => rows::LATENCIES,
         sections => rows::sections(view),

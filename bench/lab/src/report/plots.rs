@@ -21,11 +21,12 @@ pub(super) fn json(view: &View, styles: &[Style], downsampling: Downsampling) ->
     let sweeps = sweep::sweeps(view);
     let groups = view.groups.iter().enumerate().filter(|(_, group)| group.is_steady());
     let groups: Vec<Value> = groups.map(|(place, it)| group(it, Some(place), &sweeps)).collect();
-    let fans: Vec<Value> = view.fans.iter().map(|fan| group(fan, None, &sweeps)).collect();
+    let publish_groups: Vec<Value> =
+        view.publish_groups.iter().map(|fan| group(fan, None, &sweeps)).collect();
     let mut data = json!({
         "systems": styles,
         "groups": groups,
-        "fans": fans,
+        "publish_groups": publish_groups,
         "sweeps": sweeps.iter().map(|sweep| &sweep.drawing).collect::<Vec<_>>(),
         // By index of the cell.
         "timelines": timeline::timelines(view, downsampling),

@@ -5,7 +5,7 @@
 use myelin_bench_kit::protocol::{Transport, Wait, Workload};
 
 use super::document::{Column, Part, Table, TableCell, Tone};
-use super::view::{Configuration, Entry, Group, Kin, Manner, Traits, View};
+use super::view::{ComparisonClass, Configuration, Entry, Group, Traits, View, WaitStyle};
 use super::{flow, format, validity, verdicts};
 use crate::lists::distinct;
 use crate::scenario::Tuning;
@@ -16,13 +16,18 @@ pub(super) fn figures(view: &View) -> Vec<Part> {
     let part = |title, tables| Part { title, tables, ..Part::default() };
     let of = |group: &Group| part(group.title(), tables(group));
     let overviews = part(String::new(), flow::overviews(view));
-    view.groups.iter().map(of).chain([overviews]).chain(view.fans.iter().map(of)).collect()
+    view.groups
+        .iter()
+        .map(of)
+        .chain([overviews])
+        .chain(view.publish_groups.iter().map(of))
+        .collect()
 }
 
 /// Every table of a group that has content.
 pub(super) fn tables(group: &Group) -> Vec<Table> {
     match group.workload {
-        Workload::Publish => fans(group),
+        Workload::Publish => publish_groups(group),
         Workload::Roundtrip => {
             let tables = [latencies(group), changes(group), best(group)];
             tables.into_iter().filter(|table| !table.columns.is_empty()).collect()
@@ -135,30 +140,32 @@ fn changes(group: &Group) -> Table {
 /// The configuration with the lowest median for each payload, among systems with the same way of
 /// waiting.
 fn best(group: &Group) -> Table {
-    let contenders = |kin: &Kin| {
-        let ours = |entry: &&Entry| !entry.system.floor && entry.system.kin() == *kin;
+    let contenders = |comparison_class: &ComparisonClass| {
+        let ours = |entry: &&Entry| {
+            !entry.system.floor && entry.system.comparison_class() == *comparison_class
+        };
         group.entries.iter().filter(ours).count()
     };
-    let mut kins: Vec<Kin> = distinct(group.peers().map(Traits::kin));
-    kins.retain(|kin| contenders(kin) > group.payloads.len());
-    kins.sort_by_key(|kin| kin.manner == Manner::Polls);
-    let column = |kin: Kin| {
-        let mut same = group.peers().filter(|peer| peer.kin() == kin);
-        let manner = match kin.manner {
-            Manner::Polls => "among systems that poll",
-            Manner::Sleeps if same.any(|peer| peer.wait == Wait::Adaptive) => {
+    let mut classes: Vec<ComparisonClass> = distinct(group.peers().map(Traits::comparison_class));
+    classes.retain(|comparison_class| contenders(comparison_class) > group.payloads.len());
+    classes.sort_by_key(|comparison_class| comparison_class.wait_style == WaitStyle::Polls);
+    let column = |comparison_class: ComparisonClass| {
+        let mut same = group.peers().filter(|peer| peer.comparison_class() == comparison_class);
+        let wait_style = match comparison_class.wait_style {
+            WaitStyle::Polls => "among systems that poll",
+            WaitStyle::Sleeps if same.any(|peer| peer.wait == Wait::Adaptive) => {
                 "among systems that sleep, some after spinning"
             }
-            Manner::Sleeps => "among systems that sleep",
-            Manner::IsCalled => "among systems with callbacks",
+            WaitStyle::Sleeps => "among systems that sleep",
+            WaitStyle::IsCalled => "among systems with callbacks",
         };
-        (Column::new("lowest p50", manner), kin)
+        (Column::new("lowest p50", wait_style), comparison_class)
     };
     let caption = "best configuration by payload, among systems that wait in the same way; below \
                    it: ratio to the floor";
-    let columns = kins.into_iter().map(column).collect();
-    Table::new(caption, columns, sizes(group), |&payload, &kin| {
-        best_cell(group, &group.best(payload, kin))
+    let columns = classes.into_iter().map(column).collect();
+    Table::new(caption, columns, sizes(group), |&payload, &comparison_class| {
+        best_cell(group, &group.best(payload, comparison_class))
     })
 }
 
@@ -265,7 +272,7 @@ type Pair<'a> = [(&'a str, Tuning); 2];
 /// Tables of publish runs: the publish call against the number of subscribers, in ns. One table has
 /// the call itself, another the call without reading the clock and the cost of a further
 /// subscriber.
-fn fans(group: &Group) -> Vec<Table> {
+fn publish_groups(group: &Group) -> Vec<Table> {
     let sizes: Vec<_> = group.payloads.iter().map(|&size| format::bytes(size)).collect();
     let of_call = format!(
         "publish call of {}, ns: p50, p99 and [interval of p50, of at least 93.75 %]",

@@ -81,7 +81,7 @@ fn delivery(view: &View) -> Option<Finding> {
     let due = sum(|entry| entry.cell.received + entry.cell.lost);
     let amiss: Vec<_> = kinds.iter().filter(|(_, number)| *number > 0).collect();
     let words = match amiss.is_empty() {
-        true if view.fans.is_empty() && !view.has_one_way() => {
+        true if view.publish_groups.is_empty() && !view.has_one_way() => {
             "all answered once, in order, unaltered".to_owned()
         }
         true => "all delivered once, in order, unaltered".to_owned(),

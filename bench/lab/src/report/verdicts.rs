@@ -14,15 +14,15 @@ use super::view::{Entry, Group, View};
 use crate::lists::grouped;
 use crate::scenario::Tuning;
 use crate::stats::interval::RUNS_MIN;
-use crate::stats::permutation::{Chance, runs_to_tell_any};
-use crate::stats::verdict::{Kind, Pair, Verdict, chances};
+use crate::stats::permutation::{TestResult, runs_to_tell_any};
+use crate::stats::verdict::{Kind, Pair, Verdict, test_results};
 use crate::summary::Percentile;
 
 /// The result for each pair.
 #[derive(Default)]
 pub(super) struct Verdicts {
     /// By the indices of both cells in the summary: subject, then reference.
-    chances: HashMap<(usize, usize, Percentile), Chance>,
+    test_results: HashMap<(usize, usize, Percentile), TestResult>,
     /// The number of comparisons of the scenario with the most.
     comparisons: usize,
     /// The least number of runs behind any of them.
@@ -60,14 +60,14 @@ impl Verdicts {
             }
         }
         let runs = |pair: &Pair| pair.subject.len().min(pair.reference.len());
-        let found = chances(&family);
+        let found = test_results(&family);
         let tested = || found.iter().zip(&family).filter(|(chance, _)| chance.is_some());
-        let known = (!self.chances.is_empty()).then_some(self.runs_least);
+        let known = (!self.test_results.is_empty()).then_some(self.runs_least);
         let runs_least = tested().map(|(_, pair)| runs(pair)).chain(known).min();
         self.runs_least = runs_least.unwrap_or(0);
         self.comparisons = self.comparisons.max(tested().count());
-        let chances = keys.into_iter().zip(&found);
-        self.chances.extend(chances.filter_map(|(key, chance)| Some((key, (*chance)?))));
+        let test_results = keys.into_iter().zip(&found);
+        self.test_results.extend(test_results.filter_map(|(key, chance)| Some((key, (*chance)?))));
     }
 
     /// The verdict on a cell against another; `None` if they must not be compared.
@@ -82,8 +82,8 @@ impl Verdicts {
     }
 
     fn judge(&self, subject: &Entry, reference: &Entry, at: Percentile) -> Option<Verdict> {
-        let chance = |a: &Entry, b: &Entry| self.chances.get(&(a.index, b.index, at)).copied();
-        let turned = |chance: Chance| Chance { statistic: -chance.statistic, ..chance };
+        let chance = |a: &Entry, b: &Entry| self.test_results.get(&(a.index, b.index, at)).copied();
+        let turned = |chance: TestResult| TestResult { statistic: -chance.statistic, ..chance };
         let chance = chance(subject, reference).or_else(|| chance(reference, subject).map(turned));
         subject.pair(reference, at)?.verdict(chance)
     }

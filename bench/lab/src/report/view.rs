@@ -8,7 +8,7 @@ use myelin_bench_kit::protocol::{Topology, Transport, Wait, Workload};
 
 use super::document::Section;
 use super::entry::traits;
-pub(super) use super::entry::{Configuration, Entry, Kin, Latency, Manner, Traits};
+pub(super) use super::entry::{ComparisonClass, Configuration, Entry, Latency, Traits, WaitStyle};
 use super::sweep::Parameter;
 use super::verdicts::Verdicts;
 use super::{Options, advice, format, scorecard};
@@ -23,8 +23,8 @@ pub(super) struct View<'a> {
     pub options: Options,
     pub groups: Vec<Group<'a>>,
     /// Publish runs.
-    pub fans: Vec<Group<'a>>,
-    /// Shared by all groups and fans.
+    pub publish_groups: Vec<Group<'a>>,
+    /// Shared by all groups and publish_groups.
     pub verdicts: Rc<Verdicts>,
     scorecard: OnceCell<Section>,
     advice: OnceCell<Section>,
@@ -65,21 +65,22 @@ impl<'a> View<'a> {
         let cells = analysis.summary.cells.iter().enumerate();
         let all = grouped(cells.map(|(index, cell)| (group_key(cell), index))).into_iter();
         let all = all.map(|(_, indices)| Group::new(analysis, &indices));
-        let (mut fans, mut groups): (Vec<Group>, Vec<Group>) = all.partition(Group::is_fan);
+        let (mut publish_groups, mut groups): (Vec<Group>, Vec<Group>) =
+            all.partition(Group::is_fan);
         let points: Vec<String> = groups.iter().map(|group| point(group, &groups)).collect();
         for (group, point) in groups.iter_mut().zip(points) {
             group.point = point;
         }
-        let together = groups.iter().chain(&fans).map(|group| group.entries.as_slice());
+        let together = groups.iter().chain(&publish_groups).map(|group| group.entries.as_slice());
         let verdicts = Rc::new(Verdicts::new(together));
-        for group in groups.iter_mut().chain(&mut fans) {
+        for group in groups.iter_mut().chain(&mut publish_groups) {
             group.verdicts = verdicts.clone();
         }
         Self {
             analysis,
             options,
             groups,
-            fans,
+            publish_groups,
             verdicts,
             scorecard: OnceCell::new(),
             advice: OnceCell::new(),
@@ -105,9 +106,9 @@ impl<'a> View<'a> {
         first.is_some_and(|first| first.id == group.id)
     }
 
-    /// The groups, then the fans.
+    /// The groups, then the publish_groups.
     pub(super) fn all(&self) -> impl Iterator<Item = &Group<'a>> {
-        self.groups.iter().chain(&self.fans)
+        self.groups.iter().chain(&self.publish_groups)
     }
 
     pub(super) fn entries(&self) -> impl Iterator<Item = &Entry<'a>> {
@@ -257,7 +258,10 @@ impl<'a> Group<'a> {
     /// network stack, else the first one over the network stack, else the first one. It has the
     /// same way of waiting and the same topology.
     pub(super) fn reference(&self, system: Traits) -> Option<Traits<'a>> {
-        let equals: Vec<_> = self.peers().filter(|peer| peer.kin() == system.kin()).collect();
+        let equals: Vec<_> = self
+            .peers()
+            .filter(|peer| peer.comparison_class() == system.comparison_class())
+            .collect();
         let networked = || equals.iter().filter(|peer| peer.transport == Transport::Loopback);
         let anchor = networked().next().or(equals.first())?;
         let family = networked()
@@ -293,11 +297,11 @@ impl<'a> Group<'a> {
 
     /// The tested configurations with the lowest median at this payload, among systems with the
     /// same way of waiting: the lowest one, and all that cannot be distinguished from it.
-    pub(super) fn best(&self, payload: u64, kin: Kin) -> Vec<&Entry<'a>> {
+    pub(super) fn best(&self, payload: u64, comparison_class: ComparisonClass) -> Vec<&Entry<'a>> {
         let contenders = || {
             let eligible = self.entries.iter().filter(|entry| {
                 !entry.system.floor
-                    && entry.system.kin() == kin
+                    && entry.system.comparison_class() == comparison_class
                     && entry.cell.params.payload_bytes == payload
             });
             let may = eligible.filter(|entry| entry.fault().is_none());
@@ -345,13 +349,13 @@ fn group_key(cell: &Cell) -> GroupKey<'_> {
 type GroupKey<'a> = (&'a str, Workload, Topology, Params);
 
 fn point(group: &Group, all: &[Group]) -> String {
-    let kin = all.iter().filter(|other| other.scenario == group.scenario);
-    let kin: Vec<&Params> = kin.map(Group::params).collect();
-    if kin.len() == 1 {
+    let siblings = all.iter().filter(|other| other.scenario == group.scenario);
+    let siblings: Vec<&Params> = siblings.map(Group::params).collect();
+    if siblings.len() == 1 {
         return String::new();
     }
     let is_rated = group.workload != Workload::Startup;
-    format::point(group.params(), [false, is_rated], kin).join(", ")
+    format::point(group.params(), [false, is_rated], siblings).join(", ")
 }
 
 /// A row of a table: a payload and a number of subscribers.

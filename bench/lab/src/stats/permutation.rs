@@ -43,7 +43,7 @@ pub struct Sides {
 
 /// The result of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Chance {
+pub struct TestResult {
     /// Positive if B is larger.
     pub statistic: f64,
     /// The probability of a statistic at least as large in either direction if nothing differs, for
@@ -55,7 +55,7 @@ pub struct Chance {
 }
 
 /// Tests all comparisons of a family.
-pub fn test(family: &[Sides]) -> Vec<Chance> {
+pub fn test(family: &[Sides]) -> Vec<TestResult> {
     let statistics: Vec<f64> = family.iter().map(Sides::statistic).collect();
     let mut order: Vec<usize> = (0..family.len()).collect();
     let scaled = |index: usize| statistics[index].abs() as f32 * scale(index);
@@ -80,16 +80,17 @@ pub fn test(family: &[Sides]) -> Vec<Chance> {
         alone.push(reached.len() as f64 / f64::from(all));
         growth[place + 1] -= alone[place];
     }
-    let mut chances = vec![Chance { statistic: 0.0, p: 1.0, p_adjusted: 1.0 }; family.len()];
+    let mut test_results =
+        vec![TestResult { statistic: 0.0, p: 1.0, p_adjusted: 1.0 }; family.len()];
     let (mut sum, mut adjusted) = (0.0, 0.0f64);
     for (place, &index) in order.iter().enumerate() {
         sum += growth[place];
         // The adjusted p never decreases from rank to rank.
         adjusted = adjusted.max(sum).min(1.0);
         let (statistic, p) = (statistics[index], alone[place]);
-        chances[index] = Chance { statistic, p, p_adjusted: adjusted };
+        test_results[index] = TestResult { statistic, p, p_adjusted: adjusted };
     }
-    chances
+    test_results
 }
 
 /// Tests all comparisons of a family whose values come from the same sessions, in the same order.
@@ -98,7 +99,7 @@ pub fn test(family: &[Sides]) -> Vec<Chance> {
 /// largest statistic of each division is what chance alone would show of the whole family, for any
 /// dependence between its comparisons (Westfall and Young). The more alike they move from session to
 /// session, the less their number matters.
-pub fn test_together(family: &[Sides]) -> Vec<Chance> {
+pub fn test_together(family: &[Sides]) -> Vec<TestResult> {
     let Some(first) = family.first() else { return Vec::new() };
     let (in_a, all) = (first.a.len(), first.a.len() + first.b.len());
     let mut each: Vec<Together> = family.iter().map(Together::of).collect();
@@ -124,13 +125,14 @@ pub fn test_together(family: &[Sides]) -> Vec<Chance> {
     let most = (STATISTICS_MAX / family.len()).clamp(DIVISIONS_MIN, DIVISIONS_MAX);
     each_of_all(&is_a, most, &mut note);
     let mut least = 0.0f64;
-    let mut chances = vec![Chance { statistic: 0.0, p: 1.0, p_adjusted: 1.0 }; family.len()];
+    let mut test_results =
+        vec![TestResult { statistic: 0.0, p: 1.0, p_adjusted: 1.0 }; family.len()];
     for &index in &order {
         least = least.max(adjusted[index] / number);
         let (statistic, p) = (statistics[index], alone[index] / number);
-        chances[index] = Chance { statistic, p, p_adjusted: least };
+        test_results[index] = TestResult { statistic, p, p_adjusted: least };
     }
-    chances
+    test_results
 }
 
 /// A comparison whose values are divided by the places that they had before they were sorted.

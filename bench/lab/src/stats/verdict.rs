@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::interval::RUNS_MIN;
 use super::median;
 use super::of_medians;
-use super::permutation::{self, Chance, RATE, Sides};
+use super::permutation::{self, RATE, Sides, TestResult};
 
 /// Two sets of runs, by one figure of each, in the same unit. Lower is better.
 #[derive(Clone, Debug, PartialEq)]
@@ -111,8 +111,8 @@ impl Pair {
         self
     }
 
-    /// The verdict from the result of [`chances`] for the pair; `None` if a ratio has no meaning.
-    pub fn verdict(&self, chance: Option<Chance>) -> Option<Verdict> {
+    /// The verdict from the result of [`test_results`] for the pair; `None` if a ratio has no meaning.
+    pub fn verdict(&self, chance: Option<TestResult>) -> Option<Verdict> {
         self.judged(chance, || of_medians(&self.reference, &self.subject, |a, b| b / a))
     }
 
@@ -120,7 +120,7 @@ impl Pair {
     /// alone.
     pub fn judged(
         &self,
-        chance: Option<Chance>,
+        chance: Option<TestResult>,
         interval: impl FnOnce() -> Option<[f64; 2]>,
     ) -> Option<Verdict> {
         let mut values = self.subject.iter().chain(&self.reference);
@@ -140,7 +140,7 @@ impl Pair {
         Some(Verdict { kind, ratio: Ratio { value, interval }, lacks_runs })
     }
 
-    fn kind(&self, chance: Chance, reference: f64, ratio: f64, [low, high]: [f64; 2]) -> Kind {
+    fn kind(&self, chance: TestResult, reference: f64, ratio: f64, [low, high]: [f64; 2]) -> Kind {
         let is_beyond = |ratio: f64, least: f64| (ratio - 1.0).abs() * reference > least;
         let is_same_way = (chance.statistic > 0.0) == (ratio > 1.0);
         let is_apart = chance.p_adjusted <= RATE
@@ -169,15 +169,15 @@ fn sides(pair: &Pair) -> Sides {
 }
 
 /// Tests all pairs of a family together; `None` for pairs that cannot be tested.
-pub fn chances(family: &[Pair]) -> Vec<Option<Chance>> {
+pub fn test_results(family: &[Pair]) -> Vec<Option<TestResult>> {
     let testable = family.iter().filter(|pair| pair.is_testable());
     let mut found = permutation::test(&testable.map(sides).collect::<Vec<_>>()).into_iter();
     family.iter().map(|pair| pair.is_testable().then(|| found.next()).flatten()).collect()
 }
 
-/// Like [`chances`], for values of sessions: the first values of all pairs are of one session, and so
+/// Like [`test_results`], for values of sessions: the first values of all pairs are of one session, and so
 /// on. A pair that lacks a session cannot be tested.
-pub fn chances_of_sessions(family: &[Pair]) -> Vec<Option<Chance>> {
+pub fn test_results_of_sessions(family: &[Pair]) -> Vec<Option<TestResult>> {
     let most = |of: fn(&Pair) -> &Vec<f64>| family.iter().map(|pair| of(pair).len()).max();
     let most =
         [most(|pair| &pair.reference), most(|pair| &pair.subject)].map(Option::unwrap_or_default);
@@ -212,7 +212,7 @@ mod tests {
     }
 
     fn alone(pair: &Pair) -> Verdict {
-        pair.verdict(chances(std::slice::from_ref(pair))[0]).unwrap()
+        pair.verdict(test_results(std::slice::from_ref(pair))[0]).unwrap()
     }
 
     fn kind(subject: [f64; 5], reference: [f64; 5]) -> Kind {

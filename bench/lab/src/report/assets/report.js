@@ -5,7 +5,7 @@
   const data = JSON.parse(document.getElementById("data").textContent);
   const all = (selector, root = document) => [...root.querySelectorAll(selector)];
   const byId = (id) => document.getElementById(id);
-  for (const group of [...data.groups, ...(data.fans || [])]) group.cells.forEach(unpackCurve);
+  for (const group of [...data.groups, ...(data.publish_groups || [])]) group.cells.forEach(unpackCurve);
   const view = makeView(data), queue = makeQueue(), { state } = view;
 
   const lineOf = (system) => ({
@@ -92,11 +92,11 @@
       buildRuns(group);
     }
     if (!data.groups.some((group) => group.has_sizes)) byId("sizes")?.remove();
-    for (const fan of data.fans || []) buildFan(fan);
+    for (const fan of data.publish_groups || []) buildFan(fan);
     const cells = view.cells.map(({ cell }) => cell);
     if (byId("stage-keys")) stageKeys(byId("stage-keys"), cells);
     buildCell();
-    const sizes = new Map([...data.groups, ...(data.fans || [])].flatMap((group) => group.payloads.map((size, place) => [size, group.payload_labels[place]])));
+    const sizes = new Map([...data.groups, ...(data.publish_groups || [])].flatMap((group) => group.payloads.map((size, place) => [size, group.payload_labels[place]])));
     for (const [size, label] of [...sizes].sort((a, b) => a[0] - b[0])) byId("filter-payload").append(element("option", { value: size, textContent: label }));
   }
 
@@ -126,7 +126,7 @@
   function buildCell() {
     if (!byId("timeline")) return;
     const select = byId("cell");
-    for (const group of [...data.groups, ...(data.fans || [])]) {
+    for (const group of [...data.groups, ...(data.publish_groups || [])]) {
       const own = view.withTimeline.filter((one) => one.group === group);
       if (own.length === 0) continue;
       const parent = element("optgroup", { label: group.title });

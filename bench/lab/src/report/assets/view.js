@@ -10,7 +10,7 @@ const FILTERS = ["group", "tuning", "payload"];
 
 function makeView(data) {
   const state = { hide: new Set(), without: new Set(), sizes: null, points: null, cell: null };
-  const cells = [...data.groups, ...(data.fans || [])].flatMap((group) => group.cells.map((cell) => ({ group, cell })));
+  const cells = [...data.groups, ...(data.publish_groups || [])].flatMap((group) => group.cells.map((cell) => ({ group, cell })));
   const withTimeline = cells.filter(({ cell }) => data.timelines[cell.index]);
 
   // A floor that spins says little about systems that sleep, and would flatten their curves.

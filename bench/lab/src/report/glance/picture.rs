@@ -344,13 +344,13 @@ struct Ranked<'v, 'a> {
 impl<'a> Ranked<'_, 'a> {
     fn sections(&self) -> (Vec<WaitClass<'a>>, Axis) {
         let shown = || self.entries.iter().filter(|it| !(self.has_peers && it.system.floor));
-        let mut manners = distinct(shown().map(|it| (it.system.topology, it.system.wait)));
-        manners.sort_by_key(|&(topology, wait)| (topology as u8, manner(wait).0));
-        let section = |manner: (Topology, Wait)| {
-            let own = shown().filter(|it| (it.system.topology, it.system.wait) == manner);
-            self.section(manner, &own.copied().collect::<Vec<_>>())
+        let mut wait_styles = distinct(shown().map(|it| (it.system.topology, it.system.wait)));
+        wait_styles.sort_by_key(|&(topology, wait)| (topology as u8, wait_style(wait).0));
+        let section = |wait_style: (Topology, Wait)| {
+            let own = shown().filter(|it| (it.system.topology, it.system.wait) == wait_style);
+            self.section(wait_style, &own.copied().collect::<Vec<_>>())
         };
-        let sections = manners.into_iter().map(section);
+        let sections = wait_styles.into_iter().map(section);
         let sections: Vec<_> = sections.filter(|section| !section.rows.is_empty()).collect();
         let rows = sections.iter().flat_map(|section| &section.rows);
         let marks = rows.flat_map(|row| row.marks.iter().flatten()).flat_map(|mark| mark.ends);
@@ -374,7 +374,7 @@ impl<'a> Ranked<'_, 'a> {
             let value = same.and_then(Entry::typical_p50).filter(|it| it.is_finite())?;
             Some((value, self.quantity.brief(value)))
         };
-        let (_, title, who) = manner(wait);
+        let (_, title, who) = wait_style(wait);
         let place = if topology == Topology::OneProcess { ", in one process" } else { "" };
         WaitClass {
             title: format!("{title}{place}"),
@@ -537,7 +537,7 @@ fn systems<'a>(own: &[&'a Entry<'a>]) -> impl Iterator<Item = Traits<'a>> {
 
 /// Position, title and words of the section for a way of waiting. Sections that leave cores to
 /// others come first.
-fn manner(wait: Wait) -> (u8, &'static str, &'static str) {
+fn wait_style(wait: Wait) -> (u8, &'static str, &'static str) {
     match wait {
         Wait::None => (0, "simulated", "simulated systems"),
         Wait::Block => (0, "sleep until woken", "systems that sleep"),
