@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 
 /// From left to right. The first line may be used by all; then scenario → plan → run → record →
 /// analyse → report. The hosts that a run needs come before the plan, which names them.
-const ORDER: [&str; 29] = [
+const ORDER: [&str; 30] = [
     "input_error",
     "lists",
     "root",
+    "cgroup",
     "ftrace",
     "shell",
     "stats",

@@ -6,6 +6,7 @@
 
 pub mod advise;
 mod analyse;
+pub mod cgroup;
 pub mod compare;
 pub mod export;
 mod ftrace;

@@ -1,13 +1,13 @@
 //! The machine's fingerprint: every property of it that can change a latency.
 
 use std::fmt;
-use std::path::Path;
 use std::time::Duration;
 
 use myelin_bench_kit::clock;
 use procfs::Current as _;
 use serde::{Deserialize, Serialize};
 
+use crate::cgroup::{CpuQuota, Throttling};
 use crate::root::Root;
 use crate::tuning::LatencyGuard;
 
@@ -59,6 +59,9 @@ pub struct Machine {
     /// The least CPU time of a cgroup of this process, if there is a limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_quota: Option<CpuQuota>,
+    /// How often a quota held up the runs; absent before the first run, and if it was not counted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub throttling: Option<Throttling>,
     /// Utilisation of all CPUs before the session, in per cent.
     #[serde(default)]
     pub busy_percent: f64,
@@ -81,15 +84,6 @@ pub struct OtherHost {
     pub name: String,
     /// Its fingerprint.
     pub host: Machine,
-}
-
-/// A limit of CPU time: processes that have used it up stand still until the period ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CpuQuota {
-    /// The time on all CPUs together.
-    pub quota_us: u64,
-    /// Of each period.
-    pub period_us: u64,
 }
 
 /// One idle state of a CPU.
@@ -133,7 +127,8 @@ impl Machine {
             socket_buffer_max_bytes: root.number("/proc/sys/net/core/rmem_max").ok(),
             huge_pages: line("/sys/kernel/mm/transparent_hugepage/enabled"),
             cpus_allowed: cpus_allowed(),
-            cpu_quota: cpu_quota(root),
+            cpu_quota: CpuQuota::read(root),
+            throttling: None,
             busy_percent,
             loopback_packets_per_s,
             steal_percent: None,
@@ -153,12 +148,7 @@ impl Machine {
             let packets = self.loopback_packets_per_s;
             format!("other programs send {packets:.0} packets a second over the loopback interface")
         });
-        let limited = self.cpu_quota.map(|CpuQuota { quota_us, period_us }| {
-            format!(
-                "a CPU quota gives {quota_us} of each {period_us} µs: processes stand still for the rest, \
-                 which is measured too; run without it (systemd's CPUQuota, docker's --cpus)"
-            )
-        });
+        let limited = self.cpu_quota.map(|quota| self.limited(quota));
         let alone = self.has_one_cpu().then(|| {
             "one CPU for all processes: a process that spins waits for the time slice of the other"
                 .to_owned()
@@ -168,7 +158,31 @@ impl Machine {
 
     /// Whether figures from here say more about the machine than about the systems.
     pub fn is_unfit(&self) -> bool {
-        self.has_one_cpu() || self.cpu_quota.is_some() || self.busy_percent > BUSY_PERCENT_UNFIT
+        self.has_one_cpu() || self.is_held_up() || self.busy_percent > BUSY_PERCENT_UNFIT
+    }
+
+    /// Whether a CPU quota held up the runs, or may have.
+    fn is_held_up(&self) -> bool {
+        self.cpu_quota.is_some() && self.throttling.is_none_or(|it| it.is_any())
+    }
+
+    fn limited(&self, CpuQuota { quota_us, period_us }: CpuQuota) -> String {
+        let limit = format!("{quota_us} of each {period_us} µs");
+        let remedy = "run without it (systemd's CPUQuota, docker's --cpus)";
+        match self.throttling {
+            None => format!(
+                "a CPU quota gives {limit}: processes stand still for the rest, which is measured \
+                 too; {remedy}"
+            ),
+            Some(it) if it.is_any() => {
+                let Throttling { periods, throttled_periods, .. } = it;
+                format!(
+                    "a CPU quota ({limit}) held up the runs in {throttled_periods} of {periods} \
+                     periods; {remedy}"
+                )
+            }
+            Some(_) => format!("a CPU quota ({limit}) held up no run"),
+        }
     }
 
     fn has_one_cpu(&self) -> bool {
@@ -179,34 +193,6 @@ impl Machine {
 /// The number of CPUs in the affinity of this process, which cpusets limit, too.
 fn cpus_allowed() -> Option<u32> {
     rustix::thread::sched_getaffinity(None).ok().map(|cpus| cpus.count())
-}
-
-/// The tightest quota of the cgroups of this process, versions 1 and 2.
-pub fn cpu_quota(root: &Root) -> Option<CpuQuota> {
-    let of_folder = |folder: &str| {
-        let line = |name: &str| root.line(&format!("{folder}/{name}"));
-        let both = line("cpu.max")
-            .or_else(|| Some(line("cpu.cfs_quota_us")? + " " + &line("cpu.cfs_period_us")?))?;
-        let (quota, period) = both.split_once(' ')?;
-        // Without a limit, the quota is `max` or -1.
-        let (quota_us, period_us) = (quota.parse().ok()?, period.parse().ok()?);
-        (period_us > 0).then_some(CpuQuota { quota_us, period_us })
-    };
-    let groups = root.line("/proc/self/cgroup")?;
-    let quotas = groups.lines().flat_map(|line| {
-        let mut fields = line.splitn(3, ':').skip(1);
-        let (controllers, group) = (fields.next().unwrap_or(""), fields.next().unwrap_or(""));
-        let hierarchy = match controllers {
-            "" => Some("/sys/fs/cgroup".to_owned()),
-            all => all.split(',').any(|it| it == "cpu").then(|| format!("/sys/fs/cgroup/{all}")),
-        };
-        let groups = Path::new(group).ancestors().map(|it| it.display().to_string());
-        let folders = hierarchy.into_iter().flat_map(move |hierarchy| {
-            groups.clone().map(move |group| hierarchy.clone() + group.trim_end_matches('/'))
-        });
-        folders.filter_map(|folder| of_folder(&folder)).collect::<Vec<_>>()
-    });
-    quotas.min_by(|a, b| (a.quota_us * b.period_us).cmp(&(b.quota_us * a.period_us)))
 }
 
 /// CPU use in per cent, and loopback packets per second.
@@ -299,12 +285,23 @@ impl Identity {
         }
     }
 
-    /// Whether figures of the two must not be pooled: other machines, or another kernel. Machines
-    /// of the same make are distinguished if both have a machine id.
+    /// Whether figures of the two must not be pooled: other machines, or another kernel.
     pub fn differs(&self, other: &Identity) -> bool {
+        self.kernel != other.kernel || self.is_another(other)
+    }
+
+    /// Whether they are two machines. Machines of the same make are distinguished if both have a
+    /// machine id.
+    pub fn is_another(&self, other: &Identity) -> bool {
         let both = self.machine.as_ref().zip(other.machine.as_ref());
-        (&self.cpu_model, self.cpus, &self.kernel) != (&other.cpu_model, other.cpus, &other.kernel)
+        (&self.cpu_model, self.cpus) != (&other.cpu_model, other.cpus)
             || both.is_some_and(|(one, two)| one != two)
+    }
+
+    /// A name for files of this machine: 16 hexadecimal digits, the same with every kernel.
+    pub fn key(&self) -> String {
+        let make = || hash(format!("{}\n{}", self.cpu_model, self.cpus).bytes());
+        self.machine.clone().unwrap_or_else(make)
     }
 }
 
@@ -316,18 +313,19 @@ impl fmt::Display for Identity {
     }
 }
 
-/// FNV-1a (Fowler, Noll, Vo) of the 128 random bits with a key of ours. It is stable across
+/// A hash of the 128 random bits with a key of ours. It is stable across
 /// versions of this program, and too short to recover the id.
 fn digest(id: &str) -> Option<String> {
     let id = id.trim();
     // Container images have an empty id, or a word that says that it is still to be made.
     let is_one = id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
-    let hash = b"myelin bench"
-        .iter()
-        .copied()
-        .chain(id.bytes())
-        .fold(FNV_BASIS, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(FNV_PRIME));
-    is_one.then(|| format!("{hash:016x}"))
+    is_one.then(|| hash(b"myelin bench".iter().copied().chain(id.bytes())))
+}
+
+/// FNV-1a (Fowler, Noll, Vo), as 16 hexadecimal digits.
+fn hash(bytes: impl Iterator<Item = u8>) -> String {
+    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(FNV_PRIME);
+    format!("{:016x}", bytes.fold(FNV_BASIS, step))
 }
 
 /// How long the machine is watched before a session.
@@ -356,29 +354,23 @@ mod tests {
     }
 
     #[test]
-    fn the_tightest_cpu_quota_is_found() {
-        let folder = tempfile::tempdir().unwrap();
-        let write = |path: &str, text: &str| {
-            let path = folder.path().join(path);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, text).unwrap();
+    fn a_quota_that_held_nothing_up_does_not_spoil_figures() {
+        let with = |throttling| Machine {
+            cpu_quota: Some(CpuQuota { quota_us: 20_000, period_us: 100_000 }),
+            throttling,
+            ..Machine::default()
         };
-        let found = || cpu_quota(&Root::at(folder.path())).map(|it| (it.quota_us, it.period_us));
-        assert_eq!(found(), None);
-        write("proc/self/cgroup", "2:cpu,cpuacct:/robot/arm\n1:memory:/\n0::/robot\n");
-        write("sys/fs/cgroup/robot/cpu.max", "max 100000\n");
-        write("sys/fs/cgroup/cpu,cpuacct/robot/arm/cpu.cfs_quota_us", "-1\n");
-        write("sys/fs/cgroup/cpu,cpuacct/robot/arm/cpu.cfs_period_us", "100000\n");
-        assert_eq!(found(), None);
-        write("sys/fs/cgroup/cpu.max", "150000 100000\n");
-        assert_eq!(found(), Some((150_000, 100_000)));
-        write("sys/fs/cgroup/cpu,cpuacct/robot/cpu.cfs_quota_us", "20000\n");
-        write("sys/fs/cgroup/cpu,cpuacct/robot/cpu.cfs_period_us", "100000\n");
-        assert_eq!(found(), Some((20_000, 100_000)));
-        let machine =
-            Machine { cpu_quota: cpu_quota(&Root::at(folder.path())), ..Machine::default() };
-        let said = machine.disturbances();
-        assert!(said[0].contains("gives 20000 of each 100000 µs"), "{said:?}");
+        let before = with(None);
+        assert!(before.is_unfit());
+        assert!(before.disturbances()[0].contains("gives 20000 of each 100000 µs: processes"));
+        let counted = |throttled_periods| {
+            let throttled_us = throttled_periods * 80_000;
+            with(Some(Throttling { periods: 78, throttled_periods, throttled_us }))
+        };
+        assert!(!counted(0).is_unfit());
+        assert!(counted(0).disturbances()[0].ends_with(") held up no run"));
+        assert!(counted(73).is_unfit());
+        assert!(counted(73).disturbances()[0].contains("held up the runs in 73 of 78 periods"));
     }
 
     #[test]

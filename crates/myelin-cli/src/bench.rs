@@ -420,6 +420,6 @@ fn list_markdown(what: Option<Listed>) {
 }
 
 /// A narrower terminal wraps lines.
-const WIDTH_MIN: usize = 60;
+const WIDTH_MIN: usize = 40;
 /// The exit status that a shell reports for a program ended by SIGINT.
 const INTERRUPTED: u8 = 130;

@@ -25,6 +25,7 @@ use anyhow::Result;
 use judged::{Case, JudgedRun};
 use myelin_bench_kit::protocol::System;
 
+use crate::cgroup::Throttling;
 use crate::machine::Machine;
 use crate::plan::{Plan, RunPlan};
 use crate::record::{Folder, Lines, RunRecord};
@@ -44,6 +45,8 @@ pub fn analyse(folder: &mut Folder, plan: &Plan, host: Machine) -> Result<Analys
         damage: Vec::new(),
     };
     summary.host.steal_percent = mean_steal(&records);
+    let observations = records.iter().filter_map(|record| record.observation.as_ref());
+    summary.host.throttling = observations.filter_map(|it| it.throttling).reduce(Throttling::and);
     summary.notes.extend(summary.host.disturbances());
     summary.notes.extend(plan.scenarios.iter().filter_map(touch_remark));
     let planned = records.iter().filter(|record| (record.plan.order as usize) < plan.runs.len());

@@ -5,6 +5,7 @@ use myelin_bench_kit::protocol::{Arrivals, Done, System, Topology, Transport, Wa
 use myelin_bench_kit::samples::{LEAN, Record};
 
 use super::judged::Case;
+use crate::cgroup::Throttling;
 use crate::machine::BACKGROUND_PACKETS_PER_S;
 use crate::observe::Observation;
 use crate::record::RunRecord;
@@ -60,7 +61,19 @@ pub(super) fn faults(evidence: &Evidence<'_>) -> Vec<String> {
     }
     faults.extend(left_its_cpu(evidence));
     faults.extend(wrong_transport(evidence, ping, observation));
+    faults.extend(observation.throttling.and_then(throttled));
     faults
+}
+
+/// Time in which the quota let nothing run is the machine's, not the system's.
+fn throttled(counted: Throttling) -> Option<String> {
+    let Throttling { periods, throttled_periods, throttled_us } = counted;
+    counted.is_any().then(|| {
+        let stood_ms = throttled_us / 1000;
+        format!(
+            "a CPU quota held it up in {throttled_periods} of {periods} periods, for {stood_ms} ms"
+        )
+    })
 }
 
 /// Remark that a stream did not reach its rate. The run stays valid: its latencies count from when

@@ -18,9 +18,11 @@ use rustix::fs::MemfdFlags;
 use rustix::process::{Pid, Signal};
 
 use super::{Host, ProcessId, ProcessMessage, ProcessSpec, RunOnHost, role_name};
+use crate::cgroup::Throttling;
 use crate::observe::{Observation, SAMPLES_NAME, Sampler, Snapshot};
 use crate::registry;
 use crate::registry::wait_for;
+use crate::root::Root;
 use crate::tuning::{LatencyGuard, Settings, check};
 
 /// This host. Dropping it ends all processes of a run.
@@ -37,6 +39,8 @@ struct LocalRun {
     directory: PathBuf,
     interface: String,
     observing: Option<Observing>,
+    /// Counts before the start. The processes are in the cgroups of this one.
+    throttling: Option<Throttling>,
     _guard: Option<LatencyGuard>,
 }
 
@@ -104,6 +108,7 @@ impl Host for LocalHost {
             directory: run.directory.clone(),
             interface: run.interface.clone(),
             observing: None,
+            throttling: Throttling::read(&Root::machine()),
             _guard: guard.map_err(|error| format!("/dev/cpu_dma_latency: {error}"))?,
         });
         Ok(())
@@ -195,7 +200,9 @@ impl Host for LocalHost {
             return Err("nothing is observed".into());
         };
         let after = Snapshot::take(&processes);
-        Ok(before.until(&after, sampler.stop()))
+        let throttling = run.throttling.zip(Throttling::read(&Root::machine()));
+        let throttling = throttling.map(|(before, after)| before.until(after));
+        Ok(Observation { throttling, ..before.until(&after, sampler.stop()) })
     }
 
     fn records(&mut self, id: ProcessId) -> Result<Vec<Record>, String> {

@@ -40,6 +40,8 @@ impl Observation {
             loopback_packets: ping.loopback_packets + pong.loopback_packets,
             link: Some(link.to_owned()),
             steal_percent: ping.steal_percent.max(pong.steal_percent),
+            // Two hosts on one machine are in one cgroup.
+            throttling: ping.throttling.max(pong.throttling),
             series,
         }
     }

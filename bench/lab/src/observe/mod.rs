@@ -19,6 +19,7 @@ use std::collections::BTreeMap;
 use myelin_bench_kit::clock;
 use serde::{Deserialize, Serialize};
 
+use crate::cgroup::Throttling;
 use process::ProcessSnapshot;
 
 pub(crate) use process::cpu_ns;
@@ -100,6 +101,10 @@ pub struct Observation {
     pub link: Option<String>,
     /// Time that the hypervisor gave to others, in per cent of all CPUs.
     pub steal_percent: f64,
+    /// How often a CPU quota held up the processes, from their start on; absent if the kernel does
+    /// not count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub throttling: Option<Throttling>,
     /// The same over time; stored in a file of its own, absent for runs without one.
     #[serde(skip)]
     pub series: Option<Series>,

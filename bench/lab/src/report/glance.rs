@@ -43,11 +43,13 @@ pub(super) struct Trust {
     pub verdict: &'static str,
     /// `112 of 112 cells valid; 2 483 100 sent: all answered once, in order, unaltered`.
     pub finding: String,
-    /// What a reader needs to know, most serious first; but systems that could not run are never later
-    /// than second.
-    pub to_know: Vec<String>,
-    /// Systems that were asked for and could not run, those of a driver together: `fastdds.*`.
-    pub unmeasured: Vec<String>,
+    /// Doubts about the figures, most serious first.
+    pub doubts: Vec<String>,
+    /// Number of doubts that make the verdict a bad one.
+    pub serious: usize,
+    /// Systems that were asked for and could not run, those of a driver together as `fastdds.*`, and
+    /// why, with what to install.
+    pub unmeasured: Vec<(String, String)>,
 }
 
 impl<'a> Glance<'a> {
@@ -101,16 +103,13 @@ impl Trust {
             Standing::Bad => ("✗", "Read the figures with care"),
             _ => ("✔", "The figures can be trusted"),
         };
-        let mut to_know: Vec<String> = doubts.into_iter().map(doubt).collect();
+        let serious = doubts.iter().filter(|check| check.standing == Standing::Bad).count();
+        let doubts = doubts.into_iter().map(doubt).collect();
         let systems = view.analysis.summary.systems.iter();
         let missing = unmeasured(systems.map(|it| (&*it.name, it.missing.as_deref())));
-        if !missing.is_empty() {
-            let reasons = missing.iter().map(|(names, reason)| format!("{names}: {reason}"));
-            let text = format!("Not measured: {}", reasons.collect::<Vec<_>>().join("; "));
-            to_know.insert(to_know.len().min(1), text);
-        }
-        let unmeasured = missing.into_iter().map(|(names, _)| names).collect();
-        Self { level, sign, verdict, finding, to_know, unmeasured }
+        let unmeasured =
+            missing.into_iter().map(|(names, reason)| (names, reason.to_owned())).collect();
+        Self { level, sign, verdict, finding, doubts, serious, unmeasured }
     }
 }
 

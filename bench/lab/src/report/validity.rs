@@ -4,12 +4,13 @@ use myelin_bench_kit::protocol::Topology;
 
 use super::document::{Finding, Part, Section, Standing};
 use super::format;
-use super::view::{Entry, View};
+use super::view::{Entry, Group, View};
 use crate::analyse::steady;
 use crate::lists::{distinct, grouped};
 use crate::scenario::Tuning;
 use crate::stats::interval::{LEVEL_PERCENT_MIN, RUNS_MIN};
 use crate::stats::median;
+use crate::stats::verdict::{RATIO_EQUAL, Ratio};
 use crate::summary::{ClockFigures, Distribution};
 
 /// The section on validity.
@@ -33,6 +34,7 @@ pub(super) fn checks(view: &View) -> Vec<Finding> {
     checks.push(cells(view));
     checks.extend(delivery(view));
     checks.extend(floor_stability(view));
+    checks.extend(below_floor(view));
     checks.extend(machine(view));
     checks.extend([steal(view), repeats(view), steadiness(view)]);
     checks.extend([withheld(view), placements(view), clock(view)]);
@@ -133,6 +135,46 @@ fn floor_stability(view: &View) -> Option<Finding> {
     );
     let wide = spreads.iter().filter(|spread| spread.0 >= 0.15).take(5);
     Some(check(level, "Floor", finding, wide.map(line).collect()))
+}
+
+/// Systems faster than the primitive that waits as they do. Larger messages may be handed over without
+/// the copy that the primitive makes, and messages on one core are faster than those across.
+fn below_floor(view: &View) -> Option<Finding> {
+    let is_pinned = |entry: &Entry| entry.cell.tuning != Tuning::Default;
+    let any_pinned = view.entries().any(is_pinned);
+    let on_one_core = |entry: &Entry| {
+        let most = entry.cell.placements.iter().find(|placement| placement.share > 0.9);
+        most.map(|placement| placement.same_cpu)
+    };
+    let is_fit = |entry: &Entry| {
+        let comparable = entry.cell.valid && entry.is_steady() && !entry.is_bimodal();
+        comparable && is_pinned(entry) == any_pinned
+    };
+    let of_group = |group: &Group| -> Vec<(f64, String)> {
+        let small = |entry: &&Entry| entry.cell.params.payload_bytes < FLOOR_PAYLOAD_MAX;
+        let fit = group.entries.iter().filter(small).filter(|entry| is_fit(entry));
+        let below = fit.filter_map(|entry| {
+            let over = group.over_floor(entry).filter(|over| is_fit(over.floor))?;
+            let key = |it: &Entry| (it.system.wait, it.system.topology);
+            let places = on_one_core(entry).zip(on_one_core(over.floor));
+            let is_alike = key(entry) == key(over.floor) && places.is_none_or(|(a, b)| a == b);
+            let Ratio { value, interval } = over.ratio;
+            let is_below = value < 1.0 / RATIO_EQUAL && interval.is_none_or(|[_, high]| high < 1.0);
+            (is_below && is_alike)
+                .then(|| (value, format!("{} {}", name(view, entry), over.text())))
+        });
+        below.collect()
+    };
+    let mut below: Vec<_> = view.groups.iter().flat_map(of_group).collect();
+    below.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let (_, lowest) = below.first()?;
+    let others = match below.len() {
+        1 => String::new(),
+        all => format!("; {}, too", format::plural(all - 1, "other cell")),
+    };
+    let finding = format!("{lowest}, which cannot be: something disturbed one of them{others}");
+    let particulars = below.into_iter().map(|it| it.1).collect();
+    Some(check(Standing::Bad, "Below the floor", finding, particulars))
 }
 
 /// What of this machine was measured beside the systems.
@@ -339,6 +381,7 @@ fn repeats(view: &View) -> Finding {
     let (level, consequence) = match least {
         _ if enough(least) => (Standing::Good, levels(view)),
         _ if enough(most) => (Standing::Caution, "cells with fewer than 5 have no interval".into()),
+        _ if most == 1 => (Standing::Bad, "nothing shows how much they vary: use --runs 5".into()),
         _ => (Standing::Caution, "fewer than 5: no intervals, hence no verdicts".into()),
     };
     let lines = view.all().flat_map(|group| {
@@ -434,6 +477,9 @@ pub(super) const MESSAGES: &str = "Messages";
 pub(super) const REMARKS: &str = "Remarks";
 pub(super) const MISSING: &str = "Missing";
 const WHY_WITHHELD: &str = ": fewer than ten samples, or samples of only one run, lie beyond";
+/// Messages from this size on have several stamps, which a loan renews, where a primitive copies all
+/// of a message.
+const FLOOR_PAYLOAD_MAX: u64 = 1024;
 /// Limit of remarks that differ only in numbers and are all shown.
 const ALIKE_MAX: usize = 3;
 /// Number of cells with unsettled runs that are named.

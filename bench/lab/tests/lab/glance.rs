@@ -5,7 +5,8 @@
 use std::path::Path;
 
 use myelin_bench_kit::protocol::{Transport, Wait, Workload};
-use myelin_bench_lab::machine::{CpuQuota, Machine};
+use myelin_bench_lab::cgroup::{CpuQuota, Throttling};
+use myelin_bench_lab::machine::Machine;
 use myelin_bench_lab::report::{Format, Screen, terminal, write_all};
 use myelin_bench_lab::summary;
 
@@ -254,21 +255,88 @@ fn systems_that_could_not_run_are_named_on_the_first_screen() {
         analysis.summary.systems.push(system);
     }
     let text = printed(&analysis);
-    let line = "Not measured (why: --verbose): horus.*; ecal.*; libxr.topic.";
-    assert!(text.split_whitespace().collect::<Vec<_>>().join(" ").contains(line), "{text}");
-    // Nothing else has left the screen, not even by a line more.
-    assert!(text.lines().count() < 40 && !text.contains("slower"), "{text}");
-    // Behind the most serious doubt.
+    let flat = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = "! Not measured: horus.*: not installed: horus; ecal.*: not installed: eCAL; \
+                libxr.topic: not installed: LibXR.";
+    assert!(flat(&text).contains(line), "with what to install: {text}");
+    assert!(text.contains("✔ The figures can be trusted"), "{text}");
+    // Below the most serious doubts.
     for cell in &mut analysis.summary.cells {
         cell.valid = cell.system != "zenoh.tcp";
     }
-    let text = printed(&analysis).replace("\n  ", " ");
-    let (doubt, rest) = text.split_once("Not measured").expect("it is named");
-    assert!(doubt.contains("! Note: Cells: ") && rest.contains(" more: --verbose."), "{text}");
+    let text = flat(&printed(&analysis));
+    let (doubt, rest) = text.split_once("! Not measured").expect("it is named");
+    assert!(doubt.contains("! Cells: ") && rest.contains(" more: --verbose."), "{text}");
     let (_, _, page) = write_folded(&analysis);
-    let item =
-        "<li>Not measured: horus.*: not installed: horus; ecal.*: not installed: eCAL; libxr";
-    assert!(page.contains(item), "{page}");
+    assert!(page.contains("<p>! Not measured: horus.*, ecal.*, libxr.topic</p>"), "{page}");
+    assert!(page.contains("<li>Not measured: ecal.*: not installed: eCAL</li>"), "{page}");
+}
+
+/// The first screen in one line, of `quick` with a change.
+fn flat(change: impl Fn(&mut Analysis)) -> String {
+    let mut analysis = quick();
+    all_valid(&mut analysis);
+    change(&mut analysis);
+    printed(&analysis).split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+const TRUSTED: &str = "✔ The figures can be trusted";
+
+#[test]
+fn one_run_of_each_cell_is_not_believed() {
+    assert!(flat(|_| ()).contains(TRUSTED));
+    let with_runs = |runs: usize| {
+        flat(|analysis| {
+            for (cell, detail) in analysis.summary.cells.iter_mut().zip(&mut analysis.details) {
+                detail.runs.truncate(runs);
+                cell.runs = detail.runs.len() as u32;
+            }
+        })
+    };
+    assert!(with_runs(2).contains(TRUSTED), "said, and believed");
+    let text = with_runs(1);
+    let said = "! Repeats: 1 run of each cell; nothing shows how much they vary: use --runs 5.";
+    assert!(text.contains("✗ Read the figures with care") && text.contains(said), "{text}");
+}
+
+#[test]
+fn systems_below_the_floor_that_they_stand_on_are_not_believed() {
+    let below = |factor: f64, payload: u64| {
+        flat(|analysis| {
+            let floor = cell(analysis, "os.futex", "tuned", payload).round_trip_us.unwrap();
+            let cell = cell(analysis, "zenoh.shm", "tuned", payload);
+            cell.round_trip_us = Some(scaled(floor, factor));
+            let of_floor = runs(analysis, "os.futex", "tuned", payload).to_vec();
+            for (run, floor) in
+                runs(analysis, "zenoh.shm", "tuned", payload).iter_mut().zip(of_floor)
+            {
+                run.p50_us = floor.p50_us.map(|us| us * factor);
+            }
+        })
+    };
+    assert!(below(0.98, 64).contains(TRUSTED), "within the noise");
+    assert!(below(0.7, 65536).contains(TRUSTED), "without the floor's copy");
+    let text = below(0.7, 64);
+    assert!(text.contains("✗ Read the figures with care"), "{text}");
+    assert!(text.contains("! Below the floor: zenoh.shm, 64 B, tuned 0.70×"), "{text}");
+}
+
+#[test]
+fn a_run_that_a_quota_held_up_is_named_on_the_first_screen() {
+    let text = flat(|analysis| {
+        let cell = cell(analysis, "zenoh.shm", "tuned", 64);
+        cell.valid = false;
+        let reason = "run 1: a CPU quota held it up in 73 of 78 periods, for 5840 ms";
+        cell.invalid_reasons = vec![reason.to_owned()];
+        let throttling = Throttling { periods: 78, throttled_periods: 73, throttled_us: 5_840_000 };
+        analysis.summary.host.throttling = Some(throttling);
+        analysis.summary.host.cpu_quota = Some(CpuQuota { quota_us: 20_000, period_us: 100_000 });
+    });
+    assert!(text.contains("✗ Not all figures can be trusted"), "{text}");
+    let said =
+        "! Machine: a CPU quota (20000 of each 100000 µs) held up the runs in 73 of 78 periods";
+    assert!(text.contains(said), "{text}");
+    assert!(text.contains("run 1: a CPU quota held it up"), "{text}");
 }
 
 #[test]
@@ -278,7 +346,7 @@ fn an_unfit_machine_is_not_believed() {
         all_valid(&mut analysis);
         change(&mut analysis.summary.host);
         let text = printed(&analysis);
-        (text.contains("✗ Read the figures with care"), text.contains("! Note: Machine: "))
+        (text.contains("✗ Read the figures with care"), text.contains("! Machine: "))
     };
     assert_eq!(belief(|_| ()), (false, false));
     assert_eq!(belief(|host| host.busy_percent = 93.0), (true, true));
@@ -305,16 +373,21 @@ fn without_a_complete_cell_there_is_no_picture() {
 #[test]
 fn a_narrow_terminal_gets_as_much_as_fits() {
     let analysis = quick();
-    for (width, panels, has_line) in [(100, 2, true), (80, 2, true), (60, 1, false)] {
+    let widths = [(100, 2, true), (80, 2, true), (60, 1, false), (40, 1, false)];
+    for (width, panels, has_line) in widths {
         let text = terminal(&analysis, Format::Glance, Screen { width, colour: false });
         let widest = text.lines().map(|line| line.chars().count()).max().unwrap();
         assert!(widest <= width, "{widest} of {width}:\n{text}");
-        let head = text.lines().find(|line| line.contains("CPU µs")).unwrap();
+        // At 40 columns there is room for the latencies alone.
+        let costs = if width > 40 { 2 } else { 0 };
+        assert_eq!(text.contains("CPU µs"), costs > 0, "{width}:\n{text}");
+        let head = text.lines().find(|line| line.trim().starts_with("64 B")).unwrap_or("");
+        let head = text.lines().find(|line| line.contains("CPU µs")).unwrap_or(head);
         assert_eq!(head.contains('●'), has_line, "{width}:\n{text}");
         assert_eq!(text.contains("1 further point: --verbose"), panels == 1, "{width}:\n{text}");
         let row = text.lines().find(|it| it.trim_start().starts_with("myelin.shm-block ")).unwrap();
         let figures = row.split_whitespace().filter(|word| word.parse::<f64>().is_ok()).count();
-        assert_eq!(figures, 2 * panels + 2, "{width}:\n{text}");
+        assert_eq!(figures, 2 * panels + costs, "{width}:\n{text}");
         assert!(!text.contains("slower"), "each system has its row at {width}:\n{text}");
     }
     for width in [1, 20] {

@@ -1,6 +1,6 @@
 //! Causes in the kernel's settings: limits of CPU time, throttling of real-time threads, limits of socket buffers.
 
-use myelin_bench_lab::machine::{self, CpuQuota};
+use myelin_bench_lab::cgroup::CpuQuota;
 
 use super::finding::{Finding, State};
 use super::host::{Host, Judged};
@@ -8,7 +8,7 @@ use super::preemption::KernelConfig;
 
 /// Whether a cgroup limits the CPU time of this process.
 pub fn cpu_quota(host: &Host) -> Judged {
-    let Some(CpuQuota { quota_us, period_us }) = machine::cpu_quota(&host.root) else {
+    let Some(CpuQuota { quota_us, period_us }) = CpuQuota::read(&host.root) else {
         return Ok(Finding::new(State::Ok, "no cgroup of this process limits its CPU time"));
     };
     Ok(Finding::new(State::Costs, format!("{quota_us} µs of each {period_us} µs"))

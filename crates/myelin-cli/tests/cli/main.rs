@@ -28,6 +28,7 @@ mod peers;
 mod pictures;
 mod play;
 mod publish;
+mod quota;
 #[path = "support/python.rs"]
 mod python;
 mod rates;

@@ -114,6 +114,15 @@ fn each_fault_is_found_and_named() {
                 run.system.transport = Transport::SharedMemory;
                 observed(run, 0, 0);
             }),
+            ("a CPU quota held it up in 73 of 78 periods, for 5840 ms", &|run| {
+                let counted =
+                    Throttling { periods: 78, throttled_periods: 73, throttled_us: 5_840_000 };
+                run.observation().throttling = Some(counted);
+            }),
+            ("", &|run| {
+                let counted = Throttling { periods: 78, ..Throttling::default() };
+                run.observation().throttling = Some(counted);
+            }),
         ],
     );
 }

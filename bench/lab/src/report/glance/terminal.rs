@@ -2,10 +2,11 @@
 
 use std::fmt::Display;
 
+use console::truncate_str;
+
 use super::Glance;
 use super::axis::{Axis, Tick};
 use super::picture::{Curves, Drawing, Mark, Picture, RankedSystem, Ranking, WaitClass, thinned};
-use crate::lists::few;
 use crate::report::document::Standing;
 use crate::report::format;
 use crate::report::terminal::{BOLD, DIM, GREEN, RED, Screen, YELLOW};
@@ -55,30 +56,48 @@ fn trust(glance: &Glance, screen: Screen) -> String {
     let style = if trust.level == Standing::Bad { RED } else { GREEN };
     let verdict = format!("{} {}: {}", trust.sign, trust.verdict, trust.finding);
     let mut text = screen.wrap(&verdict, style);
-    let mut shown: Vec<String> = trust.to_know.iter().take(TO_KNOW_MAX).map(|it| cut(it)).collect();
-    if let (Some(last), false) = (shown.last_mut(), trust.unmeasured.is_empty()) {
-        *last = not_measured(&trust.unmeasured);
+    let (serious, minor) = trust.doubts.split_at(trust.serious);
+    for doubt in serious {
+        text += &screen.wrap(&format!("! {}", cut(doubt, SERIOUS_MAX)), YELLOW);
     }
-    let more = match trust.to_know.len().saturating_sub(TO_KNOW_MAX) {
-        0 => String::new(),
-        more => format!(" And {more} more: --verbose."),
+    let missing = (!trust.unmeasured.is_empty()).then(|| not_measured(&trust.unmeasured));
+    let has_room = serious.is_empty() || missing.is_none();
+    let note = minor.first().filter(|_| has_room);
+    let note = note.map(|doubt| format!("Note: {}", cut(doubt, DOUBT_MAX)));
+    let more = match minor.len() - usize::from(note.is_some()) {
+        0 => None,
+        more => Some(format!("And {more} more: --verbose.")),
     };
-    if !shown.is_empty() {
-        text += &screen.wrap(&format!("! Note: {}{more}", shown.join(" ")), YELLOW);
+    let rest = [missing, note, more].into_iter().flatten().collect::<Vec<_>>().join(" ");
+    if !rest.is_empty() {
+        text += &screen.wrap(&format!("! {rest}"), YELLOW);
     }
     text
 }
 
-/// As many systems that could not run as [`DOUBT_MAX`] has room for. Their reasons are longer than a line.
-fn not_measured(systems: &[String]) -> String {
-    let text = |most| format!("Not measured (why: --verbose): {}.", few(systems, most));
-    let fits = |most: &usize| text(*most).chars().count() <= DOUBT_MAX;
-    text((1..=systems.len()).rev().find(fits).unwrap_or(1))
+/// The systems that could not run, with what to install as long as that is short. The command at the
+/// end has it all.
+fn not_measured(systems: &[(String, String)]) -> String {
+    let mut text = "Not measured: ".to_owned();
+    let mut left = MISSING_MAX;
+    let named = systems.iter().map(|(names, reason)| {
+        let length = names.chars().count() + reason.chars().count();
+        match left.checked_sub(length) {
+            Some(rest) => {
+                left = rest;
+                format!("{names}: {reason}")
+            }
+            None => names.clone(),
+        }
+    });
+    text += &named.collect::<Vec<_>>().join("; ");
+    let lacks = systems.iter().any(|(_, reason)| !text.contains(reason));
+    text + if lacks { "; how to: myelin bench list systems." } else { "." }
 }
 
-/// The text as a sentence, without the words beyond [`DOUBT_MAX`].
-fn cut(text: &str) -> String {
-    match text.char_indices().nth(DOUBT_MAX) {
+/// The text as a sentence, without the words beyond so many characters.
+fn cut(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
         Some((end, _)) => {
             let whole = text[..end].rsplit_once(' ').map_or(&text[..end], |(whole, _)| whole);
             format!("{} …", whole.trim_end_matches([',', ';', ':']))
@@ -124,6 +143,8 @@ struct Layout {
     heads: Vec<Vec<String>>,
     /// Width of two figures and their heading.
     panel_width: usize,
+    /// Whether there is room for CPU and memory.
+    has_costs: bool,
     /// Width of the screen.
     width: usize,
     axis: Axis,
@@ -132,14 +153,17 @@ struct Layout {
 impl Layout {
     fn new(ranking: &Ranking, screen: Screen) -> Self {
         let rows = || ranking.sections.iter().flat_map(|section| &section.rows);
-        let label_width = widest(rows().map(|row| row.system.name)) + 2;
+        let names = widest(rows().map(|row| row.system.name)) + 2;
+        let label_width = names.min(screen.width.saturating_sub(PANEL_WIDTH)).max(LABEL_MIN);
         let are_short = ranking.panels.iter().all(|panel| panel.chars().count() < PANEL_WIDTH);
         let separator = if are_short { "\n" } else { ", " };
         let heads =
             ranking.panels.iter().map(|it| it.split(separator).map(str::to_owned).collect());
         let mut heads: Vec<Vec<String>> = heads.collect();
         let panel_width = PANEL_WIDTH.max(widest(heads.iter().flatten().map(String::as_str)) + 1);
-        let room = WIDTH_MAX.min(screen.width).saturating_sub(label_width + COST_WIDTH);
+        let has_costs = label_width + panel_width + COST_WIDTH <= screen.width;
+        let cost_width = if has_costs { COST_WIDTH } else { 0 };
+        let room = WIDTH_MAX.min(screen.width).saturating_sub(label_width + cost_width);
         heads.truncate((room / panel_width).max(1));
         let room = room.saturating_sub(heads.len() * panel_width + GAP);
         let marks = rows().filter_map(|row| row.mark(0)).flat_map(|mark| mark.ends);
@@ -147,7 +171,7 @@ impl Layout {
         let axis = Axis::new(marks.chain(floors));
         let line_width = if room >= LINE_MIN { room } else { 0 };
         let width = screen.width;
-        Self { label_width, line_width, heads, panel_width, width, axis }
+        Self { label_width, line_width, heads, panel_width, has_costs, width, axis }
     }
 
     fn heads(&self, picture: &Picture) -> String {
@@ -169,6 +193,7 @@ impl Layout {
             let heads = self.heads.iter().map(head);
             let cost = [("CPU µs", FIGURE_WIDTH), ("MB", MEMORY_WIDTH)];
             let cost = cost.map(|(head, width)| (head.to_owned(), width));
+            let cost = cost.into_iter().filter(|_| self.has_costs);
             match below {
                 0 => aligned(pad("", self.label_width) + &axis, heads.chain(cost)),
                 _ => aligned(pad("", self.label_width + axis.chars().count()), heads),
@@ -209,13 +234,17 @@ impl Layout {
     }
 
     fn row(&self, section: &WaitClass, row: &RankedSystem) -> String {
-        let label = format!("{:>width$}", row.system.name, width = self.label_width);
+        let label = truncate_str(row.system.name, self.label_width.saturating_sub(1), "…");
+        let label = format!("{label:>width$}", width = self.label_width);
         let panels = (0..self.heads.len()).flat_map(|panel| {
             let mark = row.mark(panel).map(|mark| mark.figures.each_ref().map(String::as_str));
             let [low, high] = mark.unwrap_or([format::WITHHELD, ""]);
             [(low, self.panel_width - FIGURE_WIDTH), (high, FIGURE_WIDTH)]
         });
-        let cost = row.mark(0).map(|it| [(&*it.cpu, FIGURE_WIDTH), (&*it.memory, MEMORY_WIDTH)]);
+        let cost = row
+            .mark(0)
+            .filter(|_| self.has_costs)
+            .map(|it| [(&*it.cpu, FIGURE_WIDTH), (&*it.memory, MEMORY_WIDTH)]);
         let cells = panels.chain(cost.into_iter().flatten());
         aligned(label + &self.line(section, row.mark(0)), cells)
     }
@@ -298,9 +327,14 @@ const MEMORY_WIDTH: usize = 6;
 const COST_WIDTH: usize = FIGURE_WIDTH + MEMORY_WIDTH;
 const COLUMN_WIDTH: usize = 9;
 const GAP: usize = 1;
+/// A shorter name says nothing.
+const LABEL_MIN: usize = 8;
 /// A shorter line shows nothing.
 const LINE_MIN: usize = 12;
-const TO_KNOW_MAX: usize = 2;
+/// Characters of the systems that could not run, with their reasons.
+const MISSING_MAX: usize = 160;
+/// Characters of a doubt that makes the verdict bad.
+const SERIOUS_MAX: usize = 94;
 /// Characters of one doubt.
 const DOUBT_MAX: usize = 80;
 /// One screen, with room for the path of the report below.
@@ -311,22 +345,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn as_many_systems_are_named_as_there_is_room_for() {
-        let named = |names: &[&str]| {
-            not_measured(&names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>())
+    fn what_to_install_is_named_as_long_as_there_is_room() {
+        let named = |systems: &[(&str, &str)]| {
+            let owned = systems.iter().map(|(names, why)| ((*names).into(), (*why).into()));
+            not_measured(&owned.collect::<Vec<_>>())
         };
-        assert_eq!(named(&["ecal.*"]), "Not measured (why: --verbose): ecal.*.");
-        let all = named(&["fastdds.*", "ecal.*", "horus.*", "lcm.udpm", "iceoryx.*", "zenoh.*"]);
-        assert!(all.ends_with(": fastdds.*; ecal.*; horus.*; lcm.udpm; and 2 more."), "{all}");
-        assert!(all.chars().count() <= DOUBT_MAX);
-        let long = named(&[&"x".repeat(DOUBT_MAX), "ecal.*"]);
-        assert!(long.ends_with("x; and 1 more."), "{long}");
+        let apt = "not installed: apt-get install libzmq3-dev";
+        let one = named(&[("zeromq.*", apt)]);
+        assert_eq!(one, format!("Not measured: zeromq.*: {apt}."));
+        let long = "build it ".repeat(MISSING_MAX);
+        let all = named(&[("ecal.*", &long), ("zeromq.*", apt)]);
+        let expected =
+            format!("Not measured: ecal.*; zeromq.*: {apt}; how to: myelin bench list systems.");
+        assert_eq!(all, expected);
     }
 
     #[test]
     fn a_doubt_is_cut_between_words() {
-        assert_eq!(cut("p99 of 8 cells withheld"), "p99 of 8 cells withheld.");
+        assert_eq!(cut("p99 of 8 cells withheld", DOUBT_MAX), "p99 of 8 cells withheld.");
         let long = format!("{}, or only one run", "x".repeat(DOUBT_MAX - 8));
-        assert_eq!(cut(&long), format!("{}, or …", "x".repeat(DOUBT_MAX - 8)));
+        assert_eq!(cut(&long, DOUBT_MAX), format!("{}, or …", "x".repeat(DOUBT_MAX - 8)));
     }
 }

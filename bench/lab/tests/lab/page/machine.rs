@@ -30,6 +30,7 @@ pub fn host() -> Machine {
         rt_runtime_us: Some(950_000),
         cpus_allowed: Some(2),
         cpu_quota: None,
+        throttling: None,
         memlock_bytes: Some(8 << 20),
         socket_buffer_max_bytes: Some(212_992),
         huge_pages: Some("madvise".to_owned()),
