@@ -20,7 +20,7 @@ use crate::numbers::{PUBLISHERS_MAX, number};
 use crate::outgoing::Outgoing;
 use crate::pace::Pace;
 use crate::process;
-use crate::protocol::{Done, Prepare, System, Topology, Wait, Workload};
+use crate::protocol::{Done, Prepare, System, Workload};
 use crate::samples::SampleFile;
 use crate::trace::Trace;
 use crate::transfer::{Limit, Sent, Stamps, receive};
@@ -35,8 +35,7 @@ pub fn check(prepare: &Prepare, system: &System) -> Result<(), Error> {
     if matches!(prepare.workload, Workload::Flood | Workload::Startup | Workload::Replay) {
         return Ok(());
     }
-    let is_called = system.wait == Wait::Callback && system.topology == Topology::OneProcess;
-    check_rate(prepare, is_called)
+    check_rate(prepare, system.streams_back_to_back())
 }
 
 /// Checks the rate. A stream back to back is limited only by what the receiving end takes; just a

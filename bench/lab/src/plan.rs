@@ -276,6 +276,26 @@ mod tests {
     }
 
     #[test]
+    fn back_to_back_is_left_out_for_systems_that_take_their_messages() {
+        let scenario = Scenario::load("callback").unwrap();
+        let of = |name: &str, wait| {
+            let mut entry = SystemDriver::named(name);
+            entry.system.workloads.push(Kind::Stream);
+            (entry.system.topology, entry.system.wait) = (Topology::OneProcess, wait);
+            entry
+        };
+        let mut entries = vec![of("libxr.sync", Wait::Block), of("libxr.callback", Wait::Callback)];
+        let notes = leave_out_unsupported(&scenario, &mut entries).join("\n");
+        assert!(notes.contains("`callback`: back to back is left out: "), "{notes}");
+        assert!(notes.ends_with("not so for libxr.sync"), "{notes}");
+        let plan = Plan::new(vec![(scenario, entries)], 0, String::new());
+        let cells = plan.cells.iter().map(|cell| (cell.system.as_str(), cell.rate_hz));
+        let rate = Some(30.0);
+        let expected = [("libxr.sync", rate), ("libxr.callback", None), ("libxr.callback", rate)];
+        assert_eq!(cells.collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
     fn systems_of_another_topology_are_left_out() {
         let able = |name: &str, topology| {
             let mut entry = SystemDriver::named(name);

@@ -385,7 +385,7 @@ mod tests {
     use crate::registry::SystemDriver;
     use crate::scenario::Scenario;
 
-    /// Two cells whose runs are expected to last 1.4 s and 10.4 s.
+    /// Two cells whose runs are expected to last 1.2 s and 10.2 s.
     fn eta() -> Eta {
         let text = r#"{"name": "a.x", "about": "", "wait": "block", "transport": "kernel"}"#;
         let system = serde_json::from_str(text).unwrap();
@@ -407,19 +407,19 @@ mod tests {
     fn the_time_left_sums_all_runs_and_grows_with_blocks() {
         let mut eta = eta();
         eta.left.extend([0, 1]);
-        assert!(is_near(eta.left_s(0.0), 11.8));
+        assert!(is_near(eta.left_s(0.0), 11.4));
         eta.begin(1);
-        assert!(is_near(eta.left_s(0.5), 5.2 + 1.4));
-        assert!(is_near(eta.part_done(0.5), 5.2 / 11.8));
-        eta.finish(1, 20.8);
-        assert!(is_near(eta.left_s(0.0), 2.8), "the other is expected to be as slow");
+        assert!(is_near(eta.left_s(0.5), 5.1 + 1.2));
+        assert!(is_near(eta.part_done(0.5), 5.1 / 11.4));
+        eta.finish(1, 20.4);
+        assert!(is_near(eta.left_s(0.0), 2.4), "the other is expected to be as slow");
         eta.begin(0);
         eta.finish(0, 1.2);
         assert!(is_near(eta.left_s(0.0), 0.0) && is_near(eta.part_done(0.0), 1.0));
         assert_eq!((eta.done, eta.all(), eta.tenth()), (2, 2, 10));
         eta.left.push(1);
-        assert!(is_near(eta.left_s(0.0), 20.8), "as long as the last of its kind");
-        assert!(is_near(eta.part_done(0.0), 22.0 / 42.8));
+        assert!(is_near(eta.left_s(0.0), 20.4), "as long as the last of its kind");
+        assert!(is_near(eta.part_done(0.0), 21.6 / 42.0));
         assert_eq!((eta.all(), eta.tenth()), (3, 6));
     }
 

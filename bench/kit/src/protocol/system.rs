@@ -185,6 +185,12 @@ impl System {
             streams: Streams::default(),
         }
     }
+
+    /// Whether a stream without a rate makes sense: a callback in the publishing thread limits it.
+    /// Where a subscriber takes the messages, nothing does.
+    pub fn streams_back_to_back(&self) -> bool {
+        self.wait == Wait::Callback && self.topology == Topology::OneProcess
+    }
 }
 
 /// The answer to `describe`.

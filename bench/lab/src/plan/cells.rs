@@ -149,11 +149,17 @@ pub(super) fn topics_max(workload: &Workload, system: &System) -> u32 {
     if is_one_channel { 0 } else { system.streams.topics_max }
 }
 
-/// Whether `system` supports the numbers of publishers, subscribers and topics of `cell`.
+/// Whether `system` cannot run the workload back to back.
+pub(super) fn needs_rate(workload: &Workload, system: &System) -> bool {
+    matches!(workload.kind, Kind::Stream | Kind::Image) && !system.streams_back_to_back()
+}
+
+/// Whether `system` supports the rate and the numbers of publishers, subscribers and topics of `cell`.
 fn offers(workload: &Workload, system: &System, cell: &CellPlan) -> bool {
     let within = |asked: u32, most: u32| most == 0 || asked <= most;
     let streams = &system.streams;
-    within(cell.publishers, streams.publishers_max)
+    (cell.rate_hz.is_some() || !needs_rate(workload, system))
+        && within(cell.publishers, streams.publishers_max)
         && within(cell.subscribers, streams.subscribers_max)
         && within(cell.topics, topics_max(workload, system))
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use myelin_bench_kit::Reason;
 use myelin_bench_kit::protocol::{System, Topology};
 
-use super::cells::{given, topics_max};
+use super::cells::{given, needs_rate, topics_max};
 use super::{Plan, RunPlan};
 use crate::input_error::InputError;
 use crate::registry::SystemDriver;
@@ -121,6 +121,11 @@ fn limits_remarks(scenario: &Scenario, entries: &[SystemDriver]) -> Vec<String> 
                 let text = format!("more than {most} {what} are not supported by");
                 remarks.entry(text).or_default().push(&system.name);
             }
+        }
+        if needs_rate(workload, system) && workload.rate_hz.contains(&None) {
+            let text = "back to back is left out: a stream needs a rate unless it calls in one process, \
+                        which is not so for";
+            remarks.entry(text.to_owned()).or_default().push(&system.name);
         }
         let given = given(workload, system);
         if given != workload.reliability {

@@ -111,7 +111,7 @@ fn short(seconds: f64) -> String {
 }
 
 /// Time to start, match and stop the processes and to store the samples.
-const RUN_OVERHEAD_S: f64 = 0.4;
+const RUN_OVERHEAD_S: f64 = 0.2;
 /// Time to start a daemon, wait for its answer and stop it.
 const DAEMON_S: f64 = 0.5;
 /// Time in which a flood searches for its rate, in addition to the measured time.
@@ -141,19 +141,19 @@ mod tests {
 
     #[test]
     fn the_estimate_includes_warm_up_start_and_repeats() {
-        // 106 messages at 10 Hz plus 0.4 s, six times.
-        assert_eq!(plan(|_, _| ()).size(), "6 runs, about 66 s");
+        // 106 messages at 10 Hz plus 0.2 s, six times.
+        assert_eq!(plan(|_, _| ()).size(), "6 runs, about 65 s");
         let daemon = plan(|_, entry| entry.system.daemon = true);
-        assert_eq!(daemon.size(), "6 runs, about 69 s");
+        assert_eq!(daemon.size(), "6 runs, about 68 s");
         let wide = plan(|scenario, _| {
             scenario.plan.precision = Some(Precision { interval_percent: 5.0, runs_max: 60 });
         });
         assert_eq!(
             wide.size(),
-            "6 runs, about 66 s; up to 60 runs, 11 min, if intervals stay wide"
+            "6 runs, about 65 s; up to 60 runs, 11 min, if intervals stay wide"
         );
         let unpaced = plan(|scenario, _| scenario.workload.rate_hz = vec![None]);
-        assert_eq!(unpaced.size(), "6 runs, about 2 s");
+        assert_eq!(unpaced.size(), "6 runs, about 1 s");
     }
 
     #[test]
@@ -177,12 +177,12 @@ mod tests {
     fn finished_runs_correct_the_estimate() {
         let plan = plan(|scenario, _| scenario.workload.payload_bytes = vec![0, 64, 128]);
         let mut durations = Durations::new(&plan);
-        assert!((durations.of(0) - 11.0).abs() < 1e-9);
+        assert!((durations.of(0) - 10.8).abs() < 1e-9);
         durations.learn(0, 20.0);
         durations.learn(0, 24.0);
         assert!((durations.of(0) - 22.0).abs() < 1e-9);
         assert!((durations.of(1) - 22.0).abs() < 1e-9, "twice as slow, as the others are");
-        durations.learn(1, 11.0);
-        assert!((durations.of(2) - 11.0 * 55.0 / 33.0).abs() < 1e-9);
+        durations.learn(1, 10.8);
+        assert!((durations.of(2) - 10.8 * 54.8 / 32.4).abs() < 1e-9);
     }
 }
