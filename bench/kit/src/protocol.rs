@@ -42,6 +42,7 @@ pub const PROTOCOL: u32 = 1;
 
 /// What the processes of a run do.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Workload {
     /// Ping writes, pong answers with the same payload, ping takes the answer.
@@ -109,6 +110,7 @@ impl Workload {
 
 /// How much of a message is written before publishing and read after taking.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Touch {
     /// The whole message is written; for each message the stamps, one per KiB, are renewed and
@@ -350,6 +352,7 @@ pub const DEPTH_DEFAULT: u32 = 16;
 
 /// An uncompressed camera frame, rgb8: three bytes per pixel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Frame {
     /// Pixels in a row.
     pub width: u32,
@@ -376,6 +379,7 @@ pub struct Recording {
 /// How the schedule of a stream deviates from an even rate. It is derived from the run's seed
 /// beforehand, so two systems with the same seed get the same schedule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct Arrivals {
     /// Standard deviation of a normally distributed shift of each message, in per cent of the

@@ -2,12 +2,13 @@
 
 use std::path::Path;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::root::Root;
 
 /// A limit of CPU time: processes that have used it up stand still until the period ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct CpuQuota {
     /// The time on all CPUs together.
     pub quota_us: u64,
@@ -16,7 +17,9 @@ pub struct CpuQuota {
 }
 
 /// How often a quota held processes up (`cpu.stat`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 pub struct Throttling {
     /// Periods in which it had used up its quota.
     pub throttled_periods: u64,

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// From left to right. The first line may be used by all; then scenario → plan → run → record →
 /// analyse → report. The hosts that a run needs come before the plan, which names them.
-const ORDER: [&str; 30] = [
+const ORDER: [&str; 33] = [
     "input_error",
     "lists",
     "root",
@@ -37,7 +37,10 @@ const ORDER: [&str; 30] = [
     "session",
     "side",
     "compare",
+    "trend",
+    "baseline",
     "export",
+    "schema",
 ];
 
 #[test]

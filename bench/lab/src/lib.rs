@@ -6,6 +6,7 @@
 
 pub mod advise;
 mod analyse;
+pub mod baseline;
 pub mod cgroup;
 pub mod compare;
 pub mod export;
@@ -28,6 +29,7 @@ pub mod report;
 pub mod root;
 mod run;
 pub mod scenario;
+pub mod schema;
 pub mod score;
 pub mod session;
 pub mod shell;
@@ -35,6 +37,7 @@ pub mod side;
 pub mod stats;
 pub mod stderr;
 pub mod summary;
+pub mod trend;
 pub mod tuning;
 
 pub use host::agent;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use myelin_bench_kit::clock;
 use procfs::Current as _;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::cgroup::{CpuQuota, Throttling};
@@ -12,7 +13,7 @@ use crate::root::Root;
 use crate::tuning::LatencyGuard;
 
 /// What a results folder knows about its machine. Absent values could not be read.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Machine {
     /// Identifies the machine.
     #[serde(flatten)]
@@ -76,7 +77,7 @@ pub struct Machine {
 }
 
 /// A host of runs across hosts that is not the lab's machine.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct OtherHost {
     /// The role that runs on it: `ping` or `pong`.
     pub role: String,
@@ -87,7 +88,7 @@ pub struct OtherHost {
 }
 
 /// One idle state of a CPU.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct IdleState {
     /// Name given by the driver.
     pub name: String,
@@ -258,7 +259,7 @@ fn kernel_command_line(root: &Root) -> String {
 }
 
 /// Identity of the machine of a run; it is in each line of `runs.jsonl`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Identity {
     /// `model name` of the first processor.
     pub cpu_model: String,

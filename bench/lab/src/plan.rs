@@ -52,6 +52,12 @@ pub struct Plan {
     pub seed: u64,
     /// The command that makes this plan.
     pub command: String,
+    /// When the session began: RFC 3339, UTC. Absent in folders of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub begun: Option<String>,
+    /// `git describe` of the folder that the session was started in; absent outside of a repository.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
     /// Remarks, for example on tunings that were left out.
     pub notes: Vec<String>,
     /// The two hosts of cells across hosts; absent where there are none.

@@ -297,5 +297,7 @@ const PLAN: &str = "plan.json";
 const HOST: &str = "host.json";
 const LINES: &str = "runs.jsonl";
 const RUNS: &str = "runs";
+/// What a folder has beside reports, which are made of it.
+pub(crate) const RECORDS: [&str; 5] = [PLAN, HOST, LINES, RUNS, "recordings"];
 const OBSERVED: &str = "observed.json.zst";
 const EXCHANGES: &str = "exchanges.json.zst";

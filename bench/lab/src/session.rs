@@ -261,6 +261,8 @@ fn make_plan(options: &RunOptions, registry: &Registry) -> Result<(Plan, Option<
     let seed = options.seed.unwrap_or_else(|| rand::random_range(0..1_000_000));
     let mut plan = Plan::new(chosen, seed, command(options, seed));
     plan.notes = notes;
+    plan.begun = Some(chrono::Utc::now().to_rfc3339_opts(chrono::SecondsFormat::Secs, true));
+    plan.commit = commit();
     plan.hosts = hosts.as_ref().map(|hosts| hosts.choice().clone());
     if plan.runs.is_empty() {
         let missing = (plan.systems.iter())
@@ -331,6 +333,16 @@ fn from_words(from: &Recording, limit_s: Option<f64>) -> Vec<String> {
     words.extend((from.speed != 1.0).then(|| format!("--speed {}", from.speed)));
     words.extend(limit_s.map(|limit_s| format!("--duration {limit_s}s")));
     words
+}
+
+/// The state of the repository that this was started in, which is most often that of the measured
+/// program.
+fn commit() -> Option<String> {
+    let mut git = std::process::Command::new("git");
+    git.args(["describe", "--always", "--dirty", "--tags", "--abbrev=12"]);
+    let output = git.stderr(std::process::Stdio::null()).output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    Some(text.trim().to_owned()).filter(|it| output.status.success() && !it.is_empty())
 }
 
 fn default_folder(plan: &Plan) -> PathBuf {

@@ -10,6 +10,7 @@ mod timeline;
 use std::collections::BTreeMap;
 
 use myelin_bench_kit::protocol::{Reliability, Topology, Touch, Transport, Wait};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::machine::Machine;
@@ -23,7 +24,7 @@ pub use timeline::{
 };
 
 /// `summary.json`.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Summary {
     /// Version of this layout: [`SCHEMA`].
     pub schema: u32,
@@ -51,7 +52,7 @@ impl Summary {
 }
 
 /// A system and its properties.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct SystemInfo {
     /// For instance `cyclonedds.udp`.
     pub name: String,
@@ -75,7 +76,7 @@ pub struct SystemInfo {
 }
 
 /// The slope of the median publish call from one subscriber to several.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FurtherSubscriber {
     /// (p50 here − p50 at one subscriber) / (subscribers − 1).
     pub ns: f64,
@@ -88,7 +89,7 @@ pub struct FurtherSubscriber {
 /// if only one of several runs reaches it; a median is null with fewer than ten samples. A lost
 /// message is above all others: a percentile that so many were lost at is infinite, in JSON null.
 /// Least, mean and largest are of the messages that arrived.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Distribution {
     /// Smallest.
     pub min: f64,
@@ -107,7 +108,7 @@ pub struct Distribution {
 }
 
 /// Messages whose two ends ran on the same CPU, or on different ones.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Placement {
     /// Whether ping and pong took the message on the same CPU; for streams, whether it was
     /// published and taken on the same one.
@@ -135,7 +136,7 @@ impl Placement {
 }
 
 /// A topic of a replayed recording.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TopicFigures {
     /// Its name.
     pub topic: String,
@@ -157,7 +158,7 @@ pub struct TopicFigures {
 }
 
 /// CPU of one process of a cell.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ProcessUse {
     /// `ping`, `pong` or the daemon's name.
     pub role: String,
@@ -180,7 +181,7 @@ pub struct ProcessUse {
 }
 
 /// CPU of one thread.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ThreadUse {
     /// The name in `/proc/PID/task/TID/comm`.
     pub name: String,
@@ -189,7 +190,7 @@ pub struct ThreadUse {
 }
 
 /// A parameter point.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Params {
     /// Bytes of payload, in addition to the 8 of the sequence number.
     pub payload_bytes: u64,
@@ -263,7 +264,7 @@ fn is_one(count: &u32) -> bool {
 }
 
 /// The result of repeating a cell.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Repeats {
     /// Requested width of the median's interval, in per cent of the median.
     pub asked_percent: f64,
@@ -274,7 +275,7 @@ pub struct Repeats {
 }
 
 /// The relation of pong's clock to ping's in the runs of a cell.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ClockFigures {
     /// Offset of pong's clock, ahead of ping's, in the middle of the first run; its error is at
     /// most `error_us`.
@@ -296,7 +297,7 @@ pub struct ClockFigures {
 }
 
 /// The effect of a cut of the link between the hosts in one run.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CutFigures {
     /// When the link went down, in seconds from the first measured message.
     pub at_s: f64,

@@ -1,8 +1,11 @@
-//! `myelin bench`: run, list, report, compare, export.
+//! `myelin bench`: run, list, report, compare, baseline, export, schema.
 
+mod baseline;
 mod compare;
+mod list;
 mod ping;
 mod side;
+mod trend;
 mod values;
 
 use std::io::IsTerminal;
@@ -14,15 +17,16 @@ use anyhow::{Context, Result};
 use clap::{Args, Subcommand, ValueEnum};
 use myelin_bench_lab::agent;
 use myelin_bench_lab::export::{self, export};
-use myelin_bench_lab::registry::Registry;
 use myelin_bench_lab::report::{self, Format, Report, Screen};
-use myelin_bench_lab::scenario::{Recording, Scenario, Tuning};
+use myelin_bench_lab::scenario::{Recording, Tuning};
+use myelin_bench_lab::schema;
 use myelin_bench_lab::session::{self, RunOptions, View};
 use myelin_bench_lab::shell;
 use myelin_bench_lab::stderr::print_line;
 use myelin_bench_lab::summary::Analysis;
 use myelin_tools::duration;
 
+use crate::complete;
 use crate::options::Options;
 use crate::say;
 
@@ -38,17 +42,15 @@ pub enum Verb {
     /// Take the messages of `pub`, and print their latencies each second.
     Sub(side::Subscribe),
     /// List all scenarios and systems, which are installed, and how to install the others.
-    List {
-        /// What to list; both by default.
-        what: Option<Listed>,
-        /// Print the Markdown tables of docs/reference/catalogue.md, also for missing systems.
-        #[arg(long)]
-        markdown: bool,
-    },
-    /// Write report.html, report.md, summary.csv and hgrm/ again from the records of a folder.
+    List(list::Options),
+    /// Write report.html, report.md, summary.csv and hgrm/ again from the records of a folder; of
+    /// several folders, show how each figure changed over time and version, and what moved.
     Report {
-        /// The results folder.
-        directory: PathBuf,
+        /// The results folders.
+        #[arg(required = true, value_name = "FOLDER", add = complete::results())]
+        directories: Vec<PathBuf>,
+        #[command(flatten)]
+        trend: trend::TrendOptions,
         #[command(flatten)]
         printing: Printing,
         #[command(flatten)]
@@ -60,6 +62,14 @@ pub enum Verb {
     /// Compare two results folders: the environment, then each cell, and whether a difference is
     /// significant.
     Compare(compare::Options),
+    /// Keep sessions under a name, for `compare --baseline`.
+    #[command(subcommand)]
+    Baseline(baseline::Verb),
+    /// Print the JSON Schema of a file, draft 2020-12.
+    Schema {
+        /// The file.
+        of: Described,
+    },
     /// Serve a lab on another host over standard input and output.
     #[command(hide = true)]
     Agent {
@@ -71,6 +81,7 @@ pub enum Verb {
     /// each message.
     Export {
         /// The results folder.
+        #[arg(add = complete::results())]
         directory: PathBuf,
         /// The file to write; samples.parquet in the folder by default.
         #[arg(long, value_name = "FILE")]
@@ -86,12 +97,12 @@ pub enum Verb {
 #[derive(Args)]
 pub struct Run {
     /// Names of built-in scenarios, or files ending in .toml.
-    #[arg(required_unless_present_any = ["resume", "from"], conflicts_with_all = ["resume", "from"])]
+    #[arg(required_unless_present_any = ["resume", "from"], conflicts_with_all = ["resume", "from"], add = complete::scenarios())]
     scenarios: Vec<String>,
     #[command(flatten)]
     from: FromRecording,
     /// Only these systems; a pattern such as `os.*`. May be repeated.
-    #[arg(long, value_name = "GLOB")]
+    #[arg(long, value_name = "GLOB", add = complete::systems())]
     system: Vec<String>,
     /// Only these tunings. May be repeated.
     #[arg(long, value_enum)]
@@ -106,7 +117,7 @@ pub struct Run {
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Continue an interrupted results folder.
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["system", "tuning", "runs", "quick", "out", "seed", "hosts"])]
+    #[arg(long, value_name = "DIR", add = complete::results(), conflicts_with_all = ["system", "tuning", "runs", "quick", "out", "seed", "hosts"])]
     resume: Option<PathBuf>,
     /// Seed of the random order; the same seed gives the same order.
     #[arg(long)]
@@ -161,13 +172,13 @@ impl FromRecording {
     }
 }
 
-/// The things that `list` lists.
+/// A file with a schema.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Listed {
-    /// Experiments.
-    Scenarios,
-    /// Middlewares and configurations.
-    Systems,
+pub enum Described {
+    /// `summary.json` of a results folder.
+    Summary,
+    /// A scenario, in TOML.
+    Scenario,
 }
 
 /// How results are printed here.
@@ -184,6 +195,10 @@ pub struct Printing {
 impl Printing {
     fn format(&self) -> Format {
         if self.verbose { Format::Table } else { self.format.into() }
+    }
+
+    fn is_whole(&self) -> bool {
+        matches!(self.format(), Format::Table)
     }
 }
 
@@ -240,16 +255,22 @@ pub fn run(verb: Verb) -> Result<ExitCode> {
         Verb::Pub(options) => side::publish(options),
         Verb::Sub(options) => side::subscribe(options),
         Verb::Compare(options) => compare::run(&options),
-        Verb::List { what, markdown } => {
-            if markdown {
-                list_markdown(what)
-            } else {
-                list(what)
+        Verb::List(options) => list::run(&options).map(|()| ExitCode::SUCCESS),
+        Verb::Report { directories, trend, printing, options, open } => match &directories[..] {
+            [directory] => {
+                trend.refuse()?;
+                report_again(directory, printing.format(), &options.read()?, open)
             }
+            several => trend.run(several, printing.is_whole(), open),
+        },
+        Verb::Baseline(verb) => baseline::run(&verb),
+        Verb::Schema { of } => {
+            let schema = match of {
+                Described::Summary => schema::summary(),
+                Described::Scenario => schema::scenario(),
+            };
+            say(&(serde_json::to_string_pretty(&schema)? + "\n"));
             Ok(ExitCode::SUCCESS)
-        }
-        Verb::Report { directory, printing, options, open } => {
-            report_again(&directory, printing.format(), &options.read()?, open)
         }
         Verb::Agent { folder } => {
             agent::run(folder)?;
@@ -276,13 +297,16 @@ fn report_again(
     };
     report(&analysis, directory, format, options)?;
     if open {
-        let page = directory.join("report.html");
-        std::process::Command::new("xdg-open")
-            .arg(&page)
-            .spawn()
-            .with_context(|| format!("xdg-open; open {} by hand", page.display()))?;
+        self::open(&directory.join("report.html"))?;
     }
     Ok(status(&analysis))
+}
+
+/// Opens a page in a browser.
+fn open(page: &Path) -> Result<()> {
+    let opener = std::process::Command::new("xdg-open").arg(page).spawn();
+    opener.with_context(|| format!("xdg-open; open {} by hand", page.display()))?;
+    Ok(())
 }
 
 /// Prints the tables of a folder whose records cannot be analysed any more, and the error. Reports
@@ -369,54 +393,6 @@ fn screen() -> Screen {
     let width = if width == 0 { Screen::default().width } else { width.max(WIDTH_MIN) };
     let is_dumb = std::env::var_os("TERM").is_some_and(|kind| kind == "dumb");
     Screen { width, colour: std::env::var_os("NO_COLOR").is_none() && !is_dumb }
-}
-
-fn list(what: Option<Listed>) {
-    let mut text = String::new();
-    if what != Some(Listed::Systems) {
-        text += "scenarios (myelin bench run NAME, or a file of your own):\n";
-        for scenario in Scenario::built_in() {
-            text += &format!("  {:<18} {}\n", scenario.name, scenario.about);
-        }
-    }
-    if what != Some(Listed::Scenarios) {
-        let registry = Registry::discover();
-        text += "systems:\n";
-        for entry in registry.entries() {
-            let system = &entry.system;
-            let what = match &system.missing {
-                None if system.version.is_empty() => system.about.clone(),
-                None => format!("{} ({})", system.about, system.version),
-                Some(reason) => reason.clone(),
-            };
-            text += &format!("  {:<24} {what}\n", system.name);
-        }
-        for broken in &registry.broken {
-            text += &format!("  driver left out: {broken}\n");
-        }
-    }
-    say(&text);
-}
-
-fn list_markdown(what: Option<Listed>) {
-    let row = |name: &str, about: &str| format!("| `{name}` | {} |\n", about.replace('|', "\\|"));
-    let mut text = String::new();
-    if what != Some(Listed::Systems) {
-        text += "| scenario | what |\n|---|---|\n";
-        for scenario in Scenario::built_in() {
-            text += &row(&scenario.name, &scenario.about);
-        }
-    }
-    if what.is_none() {
-        text.push('\n');
-    }
-    if what != Some(Listed::Scenarios) {
-        text += "| system | what |\n|---|---|\n";
-        for entry in Registry::discover().entries() {
-            text += &row(&entry.system.name, &entry.system.about);
-        }
-    }
-    say(&text);
 }
 
 /// A narrower terminal wraps lines.

@@ -2,9 +2,15 @@
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
+use std::path::Path;
 use std::time::Duration;
 
-use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
+use clap_complete::engine::{
+    ArgValueCompleter, CompletionCandidate, PathCompleter, ValueCompleter as _,
+};
+use myelin_bench_lab::baseline::Baselines;
+use myelin_bench_lab::registry::Registry;
+use myelin_bench_lab::scenario::Scenario;
 use myelin_tools::session::{Place, Session};
 use myelin_tools::{Graph, document, info, ros, select, services};
 
@@ -55,6 +61,52 @@ pub fn fields() -> ArgValueCompleter {
         };
         candidates(current, of_line)
     })
+}
+
+/// The built-in scenarios, and files.
+pub fn scenarios() -> ArgValueCompleter {
+    ArgValueCompleter::new(|current: &OsStr| {
+        let mut all = described(current, Scenario::built_in().map(|it| (it.name, it.about)));
+        all.extend(PathCompleter::any().filter(is_scenario).complete(current));
+        all
+    })
+}
+
+/// Folders that lead to scenarios stay; clap asks for each entry.
+fn is_scenario(path: &Path) -> bool {
+    path.is_dir() || path.extension().is_some_and(|it| it == "toml")
+}
+
+/// The systems of all drivers.
+pub fn systems() -> ArgValueCompleter {
+    ArgValueCompleter::new(|current: &OsStr| {
+        let registry = Registry::discover();
+        let systems = registry.entries().iter().map(|it| &it.system);
+        described(current, systems.map(|it| (it.name.clone(), it.about.clone())))
+    })
+}
+
+/// Results folders, and folders on the way to them.
+pub fn results() -> ArgValueCompleter {
+    ArgValueCompleter::new(|current: &OsStr| PathCompleter::dir().complete(current))
+}
+
+/// The baselines of this user.
+pub fn baselines() -> ArgValueCompleter {
+    ArgValueCompleter::new(|current: &OsStr| {
+        let all = Baselines::of_user().and_then(|it| it.list()).unwrap_or_default();
+        described(current, all.into_iter().map(|it| (it.name, it.machine.to_string())))
+    })
+}
+
+/// The names that begin with what is there, with what they are.
+fn described(
+    current: &OsStr,
+    names: impl Iterator<Item = (String, String)>,
+) -> Vec<CompletionCandidate> {
+    let begin = current.to_str().unwrap_or_default();
+    let fits = names.filter(|(name, _)| name.starts_with(begin));
+    fits.map(|(name, about)| CompletionCandidate::new(name).help(Some(about.into()))).collect()
 }
 
 /// Names that begin with what is there; a topic of ROS 2 also without its `/`.

@@ -8,6 +8,7 @@ use super::{PROTOCOL, Prepare, Role};
 
 /// How a subscriber of a system waits for its next message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Wait {
     /// Spins without limit: a core is busy all the time.
@@ -27,6 +28,7 @@ pub enum Wait {
 
 /// How the messages of a system are supposed to travel; the lab checks it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Transport {
     /// Loopback interface of the network stack.
@@ -43,6 +45,7 @@ pub enum Transport {
 
 /// Where the ends of a system run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Topology {
     /// Ping and pong are separate processes.
@@ -68,6 +71,7 @@ impl Topology {
 
 /// What happens to a message for which a subscriber has no room.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Reliability {
     /// Publishing never waits: the subscriber loses a message, the oldest or the newest.

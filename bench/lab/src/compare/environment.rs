@@ -34,8 +34,8 @@ pub enum Aspect {
     Scenario,
     /// The configuration that a driver wrote for its system, line by line.
     Configuration,
-    /// Values that differ between any two sessions: the seed, measurements of the machine before
-    /// the runs.
+    /// Values that differ between any two sessions: the seed, the commit, measurements of the machine
+    /// before the runs.
     Session,
 }
 
@@ -49,6 +49,8 @@ pub(super) fn differences(a: &Side, b: &Side, both: &[[usize; 2]]) -> Vec<Differ
     found.extend(of_configurations(a, b, both));
     let seeds = [a, b].map(|side| side.plan.seed.to_string());
     found.extend(difference(Aspect::Session, "seed".to_owned(), seeds));
+    let commits = [a, b].map(|side| side.plan.commit.clone().unwrap_or_default());
+    found.extend(difference(Aspect::Session, "commit".to_owned(), commits));
     found.sort_by_key(|difference| difference.of);
     found
 }

@@ -8,6 +8,7 @@
 mod condition;
 mod document;
 mod environment;
+mod history;
 mod html;
 mod judge;
 mod markdown;
@@ -32,6 +33,7 @@ use crate::summary::{Analysis, Cell, Params};
 pub use condition::{Condition, Outcome};
 pub use document::Found;
 pub use environment::{Aspect, Difference};
+pub use history::{CellHistory, FigureHistory, history};
 pub use html::page;
 pub use judge::{FigureComparison, ShiftPoint};
 pub use markdown::markdown;
@@ -248,7 +250,7 @@ impl Side {
 }
 
 /// A folder, analysed as for its report.
-fn side(path: &Path) -> Result<Side> {
+pub fn side(path: &Path) -> Result<Side> {
     let read = || -> Result<Side> {
         let (_, plan, analysis) = session::open(path)?;
         let name = path.display().to_string();
@@ -335,6 +337,20 @@ impl CellName {
             name: entry.name(),
             circumstances: entry.circumstances(),
         }
+    }
+
+    /// Whether it is the same cell, perhaps of another folder.
+    fn is_same(&self, other: &CellName) -> bool {
+        let key = |it: &Self| {
+            (
+                it.scenario.clone(),
+                it.system.clone(),
+                it.tuning,
+                it.topology.clone(),
+                it.params.clone(),
+            )
+        };
+        key(self) == key(other)
     }
 }
 

@@ -70,7 +70,7 @@ fn cell_of(wanted: &Cell, sessions: &[Side]) -> Option<(Cell, Detail)> {
 }
 
 /// A session, by the medians of its runs. It lacks a percentile if one of its runs does.
-fn point(entry: &Entry<'_>, order: u32) -> RunPoint {
+pub(super) fn point(entry: &Entry<'_>, order: u32) -> RunPoint {
     let runs: Vec<&RunPoint> = entry.detail.runs.iter().filter(|run| run.valid).collect();
     let of_all = |of: &dyn Fn(&RunPoint) -> Option<f64>| {
         let all: Option<Vec<f64>> = runs.iter().map(|run| of(run)).collect();

@@ -83,7 +83,7 @@ pub(crate) fn factor_interval([low, high]: [f64; 2]) -> String {
 }
 
 /// A change with its sign: `−47 %`, `+3.1 %`.
-pub(super) fn change_percent(fraction: f64) -> String {
+pub(crate) fn change_percent(fraction: f64) -> String {
     let percent = (100.0 * fraction).abs();
     let digits = rounded(percent, 0, &[9.95]);
     let sign = match fraction {

@@ -12,10 +12,10 @@ use super::{Kind, SIDE_MAX, frame_of};
 use crate::input_error::{InputError, Source};
 
 /// A key, by its path from the top. All entries of a list of tables have the same path.
-struct Key {
-    path: &'static str,
+pub(super) struct Key {
+    pub path: &'static str,
     of: Owners,
-    rule: Rule,
+    pub rule: Rule,
 }
 
 /// The workloads that have a key, and the reason why others lack it, where that is not obvious.
@@ -24,7 +24,7 @@ struct Owners(&'static [Kind], &'static str);
 
 /// The limits of a value, or of each value of a list; its type is checked elsewhere.
 #[derive(Clone, Copy)]
-enum Rule {
+pub(super) enum Rule {
     Any,
     Number(f64, f64),
     /// More than zero, at most a day.
@@ -44,7 +44,7 @@ const fn key(path: &'static str, of: Owners, rule: Rule) -> Key {
     Key { path, of, rule }
 }
 
-const KEYS: &[Key] = &[
+pub(super) const KEYS: &[Key] = &[
     key("name", ALL, Word(64)),
     key("about", ALL, Any),
     key("workload", ALL, Any),
@@ -142,7 +142,7 @@ const RUNS: Rule = Number(1.0, 1e3);
 const CPU: Rule = Number(0.0, 4_095.0);
 /// Number of publishers or subscribers; each is a process.
 const PROCESSES: Rule = Number(1.0, 256.0);
-const SECONDS_MAX: f64 = 86_400.0;
+pub(super) const SECONDS_MAX: f64 = 86_400.0;
 
 /// Checks all keys and their values. An unknown key is reported before other mistakes.
 pub(super) fn check(source: &Source, document: &DeTable<'_>) -> Result<(), InputError> {
@@ -220,7 +220,7 @@ fn unknown(path: &str, kind: Option<Kind>) -> InputError {
 
 impl Key {
     /// While the kind is unknown, every key may belong to it.
-    fn is_of(&self, kind: Option<Kind>) -> bool {
+    pub(super) fn is_of(&self, kind: Option<Kind>) -> bool {
         kind.is_none_or(|kind| self.of.0.contains(&kind))
     }
 }

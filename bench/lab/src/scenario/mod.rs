@@ -10,6 +10,7 @@ mod check;
 mod keys;
 mod network;
 mod recording;
+mod schema;
 #[cfg(test)]
 mod tests;
 
@@ -20,6 +21,7 @@ use myelin_bench_kit::protocol::DEPTH_DEFAULT;
 /// What the processes do.
 pub use myelin_bench_kit::protocol::Workload as Kind;
 pub use myelin_bench_kit::protocol::{Arrivals, Frame, Reliability, Topology, Touch};
+use schemars::JsonSchema;
 use serde::de::{Deserializer, Error};
 use serde::{Deserialize, Serialize};
 
@@ -27,9 +29,11 @@ use crate::input_error::Source;
 use crate::stats::interval::RunCount;
 pub use network::{Cut, Link};
 pub use recording::{RecordedTopic, Recording, Replay};
+pub(crate) use schema::plain;
+pub use schema::schema;
 
 /// The contents of a scenario file, checked.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Scenario {
     /// Its name in reports.
     pub name: String,
@@ -48,6 +52,7 @@ pub struct Scenario {
     pub network: Option<Link>,
     /// Tables for drivers, by the driver's name.
     #[serde(default)]
+    #[schemars(with = "BTreeMap<String, BTreeMap<String, serde_json::Value>>")]
     pub options: BTreeMap<String, serde_json::Map<String, serde_json::Value>>,
     /// Where the scenario was read from, for errors found later.
     #[serde(skip)]
@@ -59,7 +64,7 @@ pub struct Scenario {
 }
 
 /// What the processes do, how often, and with what.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Workload {
     /// Kind of workload.
@@ -70,6 +75,7 @@ pub struct Workload {
     pub payload_bytes: Vec<u64>,
     /// Sizes of images; each is a parameter point.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "frames")]
+    #[schemars(with = "Vec<String>")]
     pub frames: Vec<Frame>,
     /// Schedules of streams and images; each is a parameter point. Empty: one even schedule without
     /// a name.
@@ -83,6 +89,7 @@ pub struct Workload {
     pub recording: Option<Recording>,
     /// What was read from it; it also determines sizes, rates and topics.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
     pub replay: Option<Replay>,
     /// Subscribers of a topic; each number is a parameter point. Always 1 for round trips.
     pub subscribers: Vec<u32>,
@@ -96,6 +103,7 @@ pub struct Workload {
     pub depth: u32,
     /// Messages per second; each is a parameter point. `None` is back to back.
     #[serde(deserialize_with = "rates")]
+    #[schemars(schema_with = "schema::rates")]
     pub rate_hz: Vec<Option<f64>>,
     /// Messages to measure in a run; 0 for no limit.
     pub messages: u64,
@@ -201,7 +209,7 @@ impl Workload {
 }
 
 /// A named schedule of a stream.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ArrivalsCase {
     /// Its name in reports: a plain word.
     pub name: String,
@@ -221,7 +229,7 @@ impl ArrivalsCase {
 }
 
 /// What one module of a robot sends.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Module {
     /// Its name in reports: a plain word.
     pub name: String,
@@ -232,7 +240,7 @@ pub struct Module {
 }
 
 /// The systems, and how often they run.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct Selection {
     /// Names of systems, or patterns with `*`.
     #[serde(default)]
@@ -244,12 +252,14 @@ pub struct Selection {
     /// same. [`Topology::TwoHosts`] stands alone and selects the systems of two processes that can
     /// run on two hosts.
     #[serde(default = "two_processes", deserialize_with = "topologies")]
+    #[schemars(schema_with = "schema::topologies")]
     pub topology: Vec<Topology>,
     /// Repeats of each cell, in fresh processes; with `precision` a minimum.
     #[serde(default)]
     pub runs: u32,
     /// When to make further repeats; absent: never. In a file its keys are those of `plan`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(skip)]
     pub precision: Option<Precision>,
 }
 
@@ -266,7 +276,9 @@ impl Selection {
 }
 
 /// The preparation for low latency before a run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
+)]
 #[serde(rename_all = "snake_case")]
 pub enum Tuning {
     /// None.
@@ -305,7 +317,7 @@ pub struct Precision {
 }
 
 /// The meaning of `tuned` on this host.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct TuningChoice {
     /// CPU of ping; chosen from the topology if absent.

@@ -1,11 +1,12 @@
 //! `[network]`: the properties of the link between two hosts.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::input_error::InputError;
 
 /// The link between the two namespaces of a session; the same in both directions.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub struct Link {
     /// Millions of bits per second at which frames leave; 0 for no limit.
@@ -43,7 +44,7 @@ impl Link {
 }
 
 /// An interruption of the link.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Cut {
     /// Seconds from the start of a run, including its warm-up.
     pub at_s: f64,

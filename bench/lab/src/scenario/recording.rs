@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use myelin_bench_kit::trace::Trace;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Scenario;
 use crate::input_error::{InputError, Source};
 
 /// Which messages of which file are replayed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Recording {
     /// The MCAP file.

@@ -9,6 +9,7 @@
 //! page's summary table, in comparisons of folders and in plots.
 
 use myelin_bench_kit::protocol::{Topology, Workload};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -104,7 +105,7 @@ macro_rules! cell {
         }
     ) => {
         /// One cell of the experiment, its runs pooled.
-        #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+        #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
         pub struct Cell {
             $($(
                 #[doc = $about]

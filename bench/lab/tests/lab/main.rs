@@ -40,4 +40,5 @@ mod report_streams;
 mod report_sweep;
 mod report_timeline;
 mod scorecard;
+mod trend;
 mod verdicts;

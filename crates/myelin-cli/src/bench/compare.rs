@@ -6,22 +6,28 @@ use std::slice;
 
 use anyhow::Result;
 use clap::Args;
+use myelin_bench_lab::baseline::Baselines;
 use myelin_bench_lab::compare::{self, Condition, Outcome};
 use myelin_bench_lab::input_error::InputError;
 use myelin_bench_lab::record::write_whole;
 use myelin_bench_lab::stderr::print_line;
 
+use crate::complete;
+
 /// Arguments of `myelin bench compare`.
 #[derive(Args)]
 pub struct Options {
     /// The results folder of the old state (A) and that of the new state (B); or with --with, all
-    /// folders of the old state.
-    #[arg(required = true, value_name = "FOLDER")]
+    /// folders of the old state; or with --baseline, all folders of the new state.
+    #[arg(required = true, value_name = "FOLDER", add = complete::results())]
     folders: Vec<PathBuf>,
     /// The results folders of the new state, at least five, as of the old one: sessions are compared
     /// then, not runs.
-    #[arg(long, value_name = "FOLDER", num_args = 1..)]
+    #[arg(long, value_name = "FOLDER", num_args = 1.., add = complete::results())]
     with: Vec<PathBuf>,
+    /// Compare with this baseline of the machine of the folders, as the old state.
+    #[arg(long, value_name = "NAME", conflicts_with = "with", add = complete::baselines())]
+    baseline: Option<String>,
     /// Exit with status 1 if this is so in B: `worse`, `p99 worse`, `p99 worse by 10%`; and with 3 if
     /// it is not, but not everything that this is about could be compared. May be repeated.
     #[arg(long, value_name = "CONDITION")]
@@ -42,7 +48,10 @@ pub struct Options {
 
 /// Compares, prints, and writes the page if one is wanted.
 pub fn run(options: &Options) -> Result<ExitCode> {
+    let baseline = options.baseline.as_ref();
+    let baseline = baseline.map(|name| Baselines::of_user()?.sessions(name, &options.folders));
     let comparison = match (&options.folders[..], &options.with[..]) {
+        (b, _) if let Some(baseline) = baseline => compare::read(&baseline?, b)?,
         ([a, b], []) => compare::read(slice::from_ref(a), slice::from_ref(b))?,
         (folders, []) => {
             let text = format!("{} results folders, without --with", folders.len());

@@ -3,6 +3,7 @@
 mod advice_peers;
 mod bad_input;
 mod bag;
+mod baseline;
 mod by_hand;
 mod clocks;
 mod commands;
@@ -28,14 +29,15 @@ mod peers;
 mod pictures;
 mod play;
 mod publish;
-mod quota;
 #[path = "support/python.rs"]
 mod python;
+mod quota;
 mod rates;
 mod record;
 mod reference;
 mod repeats;
 mod replay;
+mod schema;
 mod self_test;
 mod setup;
 mod ssh;
