@@ -71,6 +71,12 @@ impl Protected {
         self.sequences.sort_unstable();
     }
 
+    /// Protects one more, after [`collect`](Self::collect).
+    pub fn protect(&mut self, sequence: u64) {
+        let at = self.sequences.partition_point(|protected| *protected < sequence);
+        self.sequences.insert(at, sequence);
+    }
+
     /// R3: whether the slot of sample `sequence` is free. `overwritten`: its cell holds a later
     /// sample; `kept`: it must stay for late subscribers.
     pub fn is_free(&self, sequence: u64, overwritten: bool, kept: bool) -> bool {

@@ -7,7 +7,7 @@ pub use callbacks::Dispatch;
 pub(crate) use callbacks::{FindCallbacks, Payload, RunCallbacks};
 pub use room::{RoomWait, Slept};
 
-use crate::sync::{Ordering, Step, fence, fence_of};
+use crate::sync::{AtomicBool, Ordering, Step, fence, fence_of};
 use std::ptr::NonNull;
 use std::sync::Arc;
 
@@ -94,6 +94,36 @@ impl RawLoan {
     }
 }
 
+/// Keeps the memory of a published sample, for another route: until it is dropped, no other sample
+/// is written there. Any thread may have it, also after the writer has gone.
+#[derive(Debug)]
+pub struct SampleHold {
+    bytes: *const [u8],
+    _segment: Arc<Segment>,
+    ended: Arc<AtomicBool>,
+}
+
+// SAFETY: the bytes are in a segment that it keeps mapped, and do not change while it exists.
+unsafe impl Send for SampleHold {}
+// SAFETY: as above.
+unsafe impl Sync for SampleHold {}
+
+impl std::ops::Deref for SampleHold {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        // SAFETY: as above.
+        unsafe { &*self.bytes }
+    }
+}
+
+impl Drop for SampleHold {
+    fn drop(&mut self) {
+        // ORDER: release pairs with the acquire in `reclaim`: the reads came before the next write.
+        self.ended.store(true, Ordering::Release);
+    }
+}
+
 /// The result of a publish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Published {
@@ -141,7 +171,9 @@ pub struct Writer {
     arena: Arena,
     /// The slots of samples that were not free at the last look.
     in_flight: Vec<Slot>,
-    slot_segments: Vec<Segment>,
+    slot_segments: Vec<Arc<Segment>>,
+    /// The samples that other routes hold, and whether each hold has ended.
+    held: Vec<(u64, Arc<AtomicBool>)>,
     protected: Protected,
     least_reading: u64,
     /// How many reliable subscribers are passed over.
@@ -185,6 +217,7 @@ impl Writer {
             arena: Arena::default(),
             in_flight: Vec::new(),
             slot_segments: Vec::new(),
+            held: Vec::new(),
             protected: Protected::with_capacity(1 + SubscriberQos::default().held_max as usize),
             least_reading: 0,
             late: 0,
@@ -283,6 +316,33 @@ impl Writer {
         Ok(published)
     }
 
+    /// Publishes a loan of this writer, and keeps its memory until the hold is dropped. A payload
+    /// inside the ring has no memory to hold.
+    ///
+    /// # Errors
+    /// As [`publish`](Self::publish).
+    ///
+    /// # Safety
+    /// As [`publish`](Self::publish).
+    pub unsafe fn publish_held(
+        &mut self,
+        loan: RawLoan,
+    ) -> Result<(Published, Option<SampleHold>), Error> {
+        let hold = match &loan.memory {
+            Memory::Private(_) => None,
+            Memory::Slot(slot) => {
+                let bytes = std::ptr::slice_from_raw_parts(slot.pointer, loan.length as usize);
+                let ended = Arc::new(AtomicBool::new(false));
+                self.held.push((self.next, ended.clone()));
+                let segment = self.slot_segments[usize::from(slot.segment)].clone();
+                Some(SampleHold { bytes, _segment: segment, ended })
+            }
+        };
+        // SAFETY: as the caller promises. If it fails, the hold ends.
+        let published = unsafe { self.publish(loan) }?;
+        Ok((published, hold))
+    }
+
     /// Publishes a copy of `payload`.
     #[inline]
     pub fn publish_copy(&mut self, payload: &[u8]) -> Result<Published, Error> {
@@ -298,6 +358,22 @@ impl Writer {
         self.prefetch(payload.len());
         self.make_room()?;
         Ok(self.publish_inline(payload))
+    }
+
+    /// Publishes a copy of `payload`, and keeps it until the hold is dropped.
+    ///
+    /// # Errors
+    /// As [`publish_copy`](Self::publish_copy).
+    pub fn publish_copy_held(
+        &mut self,
+        payload: &[u8],
+    ) -> Result<(Published, Option<SampleHold>), Error> {
+        let mut loan = self.loan(payload.len() as u64)?;
+        // SAFETY: `self` is the loan's writer.
+        unsafe {
+            loan.bytes_mut().copy_from_slice(payload);
+            self.publish_held(loan)
+        }
     }
 
     /// Gives a loan of this writer back without publishing it.
@@ -509,7 +585,7 @@ impl Writer {
         let bytes = growth.segment_bytes(payload_offset);
         let (segment, fd) = Segment::create("myelin-slots", bytes, Writers::Owner)?;
         self.arena.add(growth, segment.pointer().wrapping_add(payload_offset));
-        self.slot_segments.push(segment);
+        self.slot_segments.push(Arc::new(segment));
         self.in_flight.reserve(self.arena.slots() - self.in_flight.len());
         let (number, slot_bytes, slots) = (growth.segment, growth.slot_bytes, growth.slots);
         let made = SlotSegment { number, slot_bytes, slots, fd: Arc::new(fd) };
@@ -540,6 +616,9 @@ impl Writer {
             self.refresh();
         }
         self.protected.collect(self.views.iter().map(|view| view.announced()));
+        // ORDER: acquire pairs with the release of `SampleHold`.
+        self.held.retain(|(_, ended)| !ended.load(Ordering::Acquire));
+        self.held.iter().for_each(|(sequence, _)| self.protected.protect(*sequence));
         let kept_from = self.next.saturating_sub(u64::from(self.shared.qos().transient_local));
         let Writer { in_flight, arena, protected, next, ring, .. } = self;
         let cells = ring.len() as u64;
@@ -618,6 +697,32 @@ mod tests {
         };
         assert_eq!(pointers(0), 1);
         assert_eq!(pointers(3), 4, "three are kept for who comes later");
+    }
+
+    #[test]
+    fn a_held_sample_stays_also_without_its_writer() {
+        let topic = Topic { name: "t".into(), type_name: "T".into(), type_hash: 1 };
+        let (mut writer, _) = Writer::create(1, &topic, PublisherQos::default()).unwrap();
+        let mut publish = |byte: u8| {
+            let mut loan = writer.loan(LARGE_BYTES).unwrap();
+            // SAFETY: the writer exists, and the loan is its own.
+            unsafe {
+                loan.bytes_mut().fill(byte);
+                writer.publish_held(loan).unwrap().1.unwrap()
+            }
+        };
+        let first = publish(1);
+        let place = publish(2).as_ptr();
+        for byte in 3..100 {
+            assert_eq!(publish(byte).as_ptr(), place, "what is not held is used again");
+        }
+        assert!(first.len() == LARGE_BYTES as usize && first.iter().all(|byte| *byte == 1));
+        let again = first.as_ptr();
+        drop(first);
+        let held = [publish(100), publish(101)];
+        assert!(held.iter().any(|held| held.as_ptr() == again), "and so is what was held");
+        drop(writer);
+        assert_eq!([held[0][0], held[1][LARGE_BYTES as usize - 1]], [100, 101]);
     }
 
     /// The order of `myelin::Loan`: it asks for the pointer once, and moves the loan afterwards.
