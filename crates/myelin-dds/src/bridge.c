@@ -213,6 +213,11 @@ int32_t myelin_dds_write(int32_t writer, struct ddsi_serdata *sample)
   return code;
 }
 
+void myelin_dds_hold(struct ddsi_serdata *sample)
+{
+  ddsc.ddsi_serdata_ref(sample);
+}
+
 void myelin_dds_release(struct ddsi_serdata *sample)
 {
   ddsc.ddsi_serdata_unref(sample);

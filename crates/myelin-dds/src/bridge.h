@@ -167,6 +167,9 @@ int32_t myelin_dds_discovery(int32_t participant, uint8_t writers,
                              const struct myelin_dds_listener *listener);
 int32_t myelin_dds_write(int32_t writer, struct ddsi_serdata *sample);
 void myelin_dds_release(struct ddsi_serdata *sample);
+
+/* Takes another reference to a sample, to be released as well. */
+void myelin_dds_hold(struct ddsi_serdata *sample);
 int32_t myelin_dds_guid(int32_t endpoint, uint8_t guid[16]);
 int32_t myelin_dds_visit_matched(int32_t endpoint, uint8_t is_writer, myelin_dds_visit visit,
                                  void *context);

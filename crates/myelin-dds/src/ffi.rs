@@ -49,6 +49,7 @@ pub struct Listener {
 }
 
 #[repr(C)]
+#[derive(Clone, Copy)]
 pub struct Received {
     pub sample: *mut Sample,
     pub message: *const c_void,
@@ -151,6 +152,7 @@ functions! {
     ) -> i32;
     fn myelin_dds_write(writer: i32, sample: *mut Sample) -> i32;
     fn myelin_dds_release(sample: *mut Sample);
+    fn myelin_dds_hold(sample: *mut Sample);
     fn myelin_dds_guid(endpoint: i32, guid: *mut u8) -> i32;
     fn myelin_dds_visit_matched(
         endpoint: i32,

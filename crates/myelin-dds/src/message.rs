@@ -16,6 +16,13 @@ impl Message {
         Message(received)
     }
 
+    /// Another reference to it.
+    pub fn another(&self) -> Message {
+        // SAFETY: the sample lives, and the new reference is released with the new message.
+        unsafe { ffi::myelin_dds_hold(self.0.sample) };
+        Message(self.0)
+    }
+
     /// Its bytes, from the encapsulation header on.
     pub fn bytes(&self) -> &[u8] {
         // SAFETY: the sample is this long and lives until it is released.

@@ -475,6 +475,13 @@ impl NodeBuilder {
         self
     }
 
+    /// Whether large samples go by TCP to Myelin nodes of other hosts, at a fraction of the CPU of
+    /// RTPS (`docs/explanation/dds.md`). The default is `MYELIN_BULK_LANE` (1 or 0), or else on.
+    pub fn bulk_lane(mut self, on: bool) -> Self {
+        self.network.bulk_lane = Some(on);
+        self
+    }
+
     /// How long other hosts wait for a sign of life from this process before they consider it dead:
     /// 100 ms to an hour. The first node of the process in a domain decides. The default is
     /// `MYELIN_LEASE_MS`, or else 1 s. A link that is cut for longer loses its matches, too. So a

@@ -77,8 +77,11 @@ impl<T: Payload + ?Sized> Publisher<T> {
             None => self.with_writer(|writer| writer.publish_copy(payload)),
             Some(network_writer) => self.with_writer(|writer| {
                 let late = make_room(network_writer)?;
-                let published = writer.publish_copy(payload)?;
-                network_writer.write(payload).map(|()| with_late(published, late))
+                let (published, hold) = match network_writer.holds(payload.len()) {
+                    true => writer.publish_copy_held(payload)?,
+                    false => (writer.publish_copy(payload)?, None),
+                };
+                network_writer.write(payload, hold).map(|()| with_late(published, late))
             }),
         }
     }
@@ -117,15 +120,20 @@ impl<T: Payload + ?Sized> Publisher<T> {
                 copy[..bytes].copy_from_slice(memory.bytes());
                 // SAFETY: as above.
                 let published = unsafe { writer.publish(memory.into_raw()) }?;
-                return network_writer.write(&copy[..bytes]).map(|()| with_late(published, late));
+                let written = network_writer.write(&copy[..bytes], None);
+                return written.map(|()| with_late(published, late));
             }
-            // SAFETY: as above.
-            let published = unsafe { writer.publish(memory.into_raw()) }?;
+            let (published, hold) = match network_writer.holds(bytes) {
+                // SAFETY: as above.
+                true => unsafe { writer.publish_held(memory.into_raw()) }?,
+                // SAFETY: as above.
+                false => (unsafe { writer.publish(memory.into_raw()) }?, None),
+            };
             // SAFETY: the slot keeps its bytes until a later loan reuses it, and there is none
             // before this call ends: a callback that uses this publisher meanwhile gets an error
             // (`busy`).
             let payload = unsafe { std::slice::from_raw_parts(pointer, bytes) };
-            network_writer.write(payload).map(|()| with_late(published, late))
+            network_writer.write(payload, hold).map(|()| with_late(published, late))
         })
     }
 

@@ -1,6 +1,7 @@
 //! The messages between subscribers and publishers on different hosts that DDS lacks. A subscriber
 //! reports that it takes samples from now on, that it is full, or that it has room again. A publisher
-//! reports that it does not wait any longer for a full subscriber.
+//! reports that it does not wait any longer for a full subscriber, or that it has large samples for
+//! the lane.
 //!
 //! A DDS writer is matched with a reader before the reader is matched with the writer, and
 //! best-effort samples sent meanwhile are lost. And CycloneDDS acknowledges the samples that it has
@@ -55,6 +56,8 @@ pub(super) enum FlowKind {
     Room = 2,
     /// From the writer: you have been full for too long, I do not wait for you until you have room.
     Late = 3,
+    /// From the writer: my samples are large, take them by the lane.
+    Large = 4,
 }
 
 impl FlowChannel {
@@ -149,6 +152,7 @@ impl FlowMessage {
             1 => FlowKind::Full,
             2 => FlowKind::Room,
             3 => FlowKind::Late,
+            4 => FlowKind::Large,
             _ => return None,
         };
         Some(FlowMessage { writer: *writer, reader: *reader, kind, count })
@@ -228,13 +232,15 @@ mod tests {
     #[test]
     fn a_flow_control_message_is_parsed_and_other_bytes_are_not() {
         let message = |kind| FlowMessage { writer: [1; 16], reader: [2; 16], kind, count: 7 };
-        for kind in [FlowKind::Ready, FlowKind::Full, FlowKind::Room, FlowKind::Late] {
+        for kind in
+            [FlowKind::Ready, FlowKind::Full, FlowKind::Room, FlowKind::Late, FlowKind::Large]
+        {
             assert_eq!(FlowMessage::decode(&message(kind).encode()), Some(message(kind)));
         }
         let bytes = message(FlowKind::Ready).encode();
         assert_eq!(FlowMessage::decode(&bytes[..32]), None);
         assert_eq!(FlowMessage::decode(&bytes[..33]), None);
-        assert_eq!(FlowMessage::decode(&[&bytes[..32], &[4, 0]].concat()), None);
+        assert_eq!(FlowMessage::decode(&[&bytes[..32], &[5, 0]].concat()), None);
         assert_eq!(FlowMessage::decode(&[&bytes[..], &[0]].concat()), None);
     }
 

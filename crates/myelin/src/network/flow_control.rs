@@ -214,6 +214,11 @@ impl FlowControl {
         }
     }
 
+    /// Whether nothing is under way.
+    pub(super) fn is_idle(&self) -> bool {
+        self.samples.load(Ordering::SeqCst) == 0
+    }
+
     /// A sample of so many bytes is written.
     pub(super) fn enter(&self, bytes: u64) {
         self.samples.fetch_add(1, Ordering::SeqCst);

@@ -173,6 +173,17 @@ pub(super) fn all(ipv6: bool) -> io::Result<Vec<Interface>> {
     Ok(found)
 }
 
+/// The addresses of this host for others, at most so many; those of the loopback, if there are none.
+pub(super) fn addresses(most: usize) -> Vec<IpAddr> {
+    let all: Vec<Interface> = [false, true].into_iter().flat_map(all).flatten().collect();
+    let of = |is_loopback: bool| {
+        let fit = all.iter().filter(|each| each.is_up && each.is_loopback == is_loopback);
+        fit.filter_map(|each| each.address).take(most).collect::<Vec<_>>()
+    };
+    let outer = of(false);
+    if outer.is_empty() { of(true) } else { outer }
+}
+
 /// # Safety
 /// The entry is one of a list of `getifaddrs`.
 unsafe fn interface(entry: &libc::ifaddrs, ipv6: bool) -> Interface {

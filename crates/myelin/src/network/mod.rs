@@ -7,6 +7,7 @@ mod flow_control;
 mod graph;
 mod host;
 mod interface;
+mod lane;
 mod pending_samples;
 mod reader;
 mod schema_channel;

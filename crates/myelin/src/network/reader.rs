@@ -15,6 +15,7 @@ use super::backlog::{Backlog, give_way};
 use super::dds_endpoint::DdsEndpoint;
 use super::flow_channel::{FlowKind, FlowMessage};
 use super::host::{Host, Kind};
+use super::lane::{LaneInbox, LaneSample, LaneSubscription, NOTICE_BYTES, Next, Notice};
 use super::pending_samples::PendingSamples;
 use super::session::Session;
 use super::task_queue::{Task, TaskQueue};
@@ -48,7 +49,7 @@ struct Group {
     /// By handle.
     publishers: BTreeMap<u64, RemotePublisher>,
     /// Waiting samples: there is no room yet for the first one, or its publisher is still unknown.
-    waiting: PendingSamples<Message>,
+    waiting: PendingSamples<Received>,
     /// How many samples have ever waited.
     waited: u64,
     /// Whether there is no room for the next sample. The node's thread then checks again.
@@ -100,19 +101,92 @@ enum Passed {
     /// It is in the queue, and its publisher is no longer late, which it must learn.
     CaughtUp,
     /// It has to wait, for room or until its publisher is known.
-    Not(Message),
+    Not(Received),
+}
+
+/// A sample that has come.
+struct Received {
+    /// What DDS has brought: the sample, or in its place a reference to it.
+    message: Message,
+    body: Body,
+}
+
+/// Where the bytes of a sample are.
+enum Body {
+    InMessage,
+    /// The lane has brought them.
+    Lane(Arrival),
+    /// There are none: the message has brought an earlier sample.
+    Nothing,
+}
+
+/// How a sample that is referred to has come.
+enum Arrival {
+    ByLane(LaneSample),
+    /// The lane has failed: in a message that sends it again.
+    Resent(Message),
+}
+
+impl Received {
+    /// The bytes that it takes.
+    fn size(&self) -> usize {
+        match &self.body {
+            Body::InMessage => self.message.bytes().len(),
+            Body::Lane(arrival) => arrival.size(),
+            Body::Nothing => 0,
+        }
+    }
+
+    /// Its payload; `None` if it has another type or byte order.
+    fn payload(&self, wire: &Wire) -> Option<&[u8]> {
+        let message = match &self.body {
+            Body::InMessage => self.message.bytes(),
+            Body::Lane(Arrival::ByLane(LaneSample { head, payload })) => {
+                let expected = wire.head(payload.len()).ok()?;
+                return (expected.bytes() == head.bytes()).then_some(payload);
+            }
+            Body::Lane(Arrival::Resent(message)) => message.bytes().get(NOTICE_BYTES..)?,
+            Body::Nothing => return None,
+        };
+        wire.payload(message).map(|payload| &message[payload])
+    }
+}
+
+impl Arrival {
+    fn size(&self) -> usize {
+        match self {
+            Arrival::ByLane(sample) => sample.payload.len(),
+            Arrival::Resent(message) => message.bytes().len(),
+        }
+    }
+}
+
+impl From<Next<Message, Arrival>> for Received {
+    fn from(next: Next<Message, Arrival>) -> Received {
+        let (message, body) = match next {
+            Next::Message(message) => (message, Body::InMessage),
+            Next::Referred(message, sample) => (message, Body::Lane(sample)),
+            Next::Nothing(message) => (message, Body::Nothing),
+        };
+        Received { message, body }
+    }
 }
 
 /// The contents of a group with a reader; the reader ends first.
 struct Detached {
     _connection: Connection,
     _publishers: BTreeMap<u64, RemotePublisher>,
-    waiting: PendingSamples<Message>,
+    waiting: PendingSamples<Received>,
 }
 
 /// A publisher.
 struct RemotePublisher {
     guid: Guid,
+    /// Its node, if it is Myelin's, and whether it waits for its subscribers.
+    node: u64,
+    is_reliable: bool,
+    /// What comes by the lane, once it has announced large samples.
+    lane: Option<LaneEnd>,
     /// Whether it heeds the messages of the flow topic.
     listens: bool,
     route: Route,
@@ -123,6 +197,12 @@ struct RemotePublisher {
     waits: bool,
     /// Set when it waits no longer: samples without room are lost.
     late: Option<Late>,
+}
+
+/// The end of the lane from a publisher.
+struct LaneEnd {
+    inbox: LaneInbox<Message, Arrival>,
+    _subscription: LaneSubscription,
 }
 
 /// The way of a publisher's samples.
@@ -351,6 +431,11 @@ impl ReaderState {
                 let guid = endpoint.guid;
                 let publisher = RemotePublisher {
                     guid,
+                    node: discovered.info().map_or(0, |info| info.node),
+                    is_reliable: discovered
+                        .info()
+                        .is_some_and(|info| info.qos.reliability == Reliability::Reliable),
+                    lane: None,
                     listens: is_of_myelin && matches!(route, Route::Proxy(_)),
                     route,
                     sequence: group.remember(&guid),
@@ -470,12 +555,40 @@ impl ReaderState {
         false
     }
 
+    /// A publisher has large samples: takes them by the lane, if there is one. Called by the node's
+    /// thread.
+    pub(super) fn receive_large(self: &Arc<Self>, message: &FlowMessage, session: &Session) {
+        let Some(lane) = &session.lane else { return };
+        for (number, group) in self.groups.iter().enumerate() {
+            let mut group = lock(group);
+            let Group { connection, publishers, request, .. } = &mut *group;
+            if connection.guid() != Some(message.reader) {
+                continue;
+            }
+            let is_it = |it: &&mut RemotePublisher| {
+                it.guid == message.writer && it.listens && it.lane.is_none()
+            };
+            let found = publishers.iter_mut().find_map(|(handle, publisher)| {
+                Some(publisher).filter(is_it).map(|publisher| (*handle, publisher))
+            });
+            let Some((publisher, end)) = found else { continue };
+            let (shared, queue) = (Arc::downgrade(self), session.queue.clone());
+            let target =
+                LaneTarget { listener: ReaderListener { shared, number, queue }, publisher };
+            // A publisher that does not wait drops samples for good.
+            let is_resent = request.delivery == Delivery::Awaited && end.is_reliable;
+            let subscription = lane.subscribe(end.node, message.writer, message.reader, target);
+            end.lane =
+                Some(LaneEnd { inbox: LaneInbox::new(is_resent), _subscription: subscription });
+        }
+    }
+
     /// Moves waiting samples into the subscriber's queue. True if there is no room for the next.
     fn pass_on_pending(&self, group: &mut Group) -> bool {
-        while let Some(message) = group.waiting.pop_front() {
-            if let Passed::Not(message) = self.pass_on(group, message) {
-                let bytes = message.bytes().len();
-                group.waiting.push_front(message, bytes);
+        while let Some(received) = group.waiting.pop_front() {
+            if let Passed::Not(received) = self.pass_on(group, received) {
+                let bytes = received.size();
+                group.waiting.push_front(received, bytes);
                 return group.knows_the_next();
             }
         }
@@ -483,14 +596,26 @@ impl ReaderState {
     }
 
     /// Puts a sample into the subscriber's queue.
-    fn pass_on(&self, group: &mut Group, message: Message) -> Passed {
+    fn pass_on(&self, group: &mut Group, received: Received) -> Passed {
         let Group { publishers, request, subscription, .. } = group;
         let is_awaited = request.delivery == Delivery::Awaited;
+        let Received { message, body } = &received;
         let Some(publisher) = publishers.get_mut(&message.writer()) else {
-            return Passed::Not(message);
+            return Passed::Not(received);
         };
         let Route::Proxy(proxy) = &mut publisher.route else { return Passed::On };
-        let Some(payload) = self.wire.payload(message.bytes()) else {
+        match body {
+            Body::InMessage if publisher.listens && Notice::of(message.bytes()).is_some() => {
+                return Passed::On; // it is from before the match
+            }
+            Body::Nothing => {
+                let lost = gap(&mut publisher.sequence, message.sequence());
+                self.count_lost(subscription, lost, LossCause::Network, proxy.id(), is_awaited);
+                return Passed::On;
+            }
+            _ => {}
+        }
+        let Some(payload) = received.payload(&self.wire) else {
             self.dds.handle.report(Event::Corrupt { endpoint: proxy.id() });
             publisher.route = Route::None;
             return Passed::On;
@@ -499,7 +624,7 @@ impl ReaderState {
         let lost = gap(&mut publisher.sequence, message.sequence());
         self.count_lost(subscription, lost, LossCause::Network, proxy.id(), is_awaited);
         let bytes = payload.len() as u64;
-        match proxy.writer.publish_copy(&message.bytes()[payload]) {
+        match proxy.writer.publish_copy(payload) {
             Ok(published) => {
                 let reading = proxy.writer.slowest_reading();
                 if publisher.backlog.is_due(published.sequence, reading, bytes, self.qos.depth) {
@@ -514,7 +639,7 @@ impl ReaderState {
                 }
             }
             Err(Error::ReliableTimeout { .. }) => {
-                let Some(late) = &mut publisher.late else { return Passed::Not(message) };
+                let Some(late) = &mut publisher.late else { return Passed::Not(received) };
                 *late = Late { lost: late.lost + 1, taken: 0 };
                 self.count_lost(subscription, 1, LossCause::PassedOver, proxy.id(), false);
             }
@@ -526,26 +651,32 @@ impl ReaderState {
         Passed::On
     }
 
-    /// Makes a sample wait. False if too many wait already.
-    fn hold_back(&self, group: &mut Group, message: Message) -> bool {
+    /// Whether CycloneDDS must keep a sample of this writer, because too many wait. Myelin's
+    /// publishers are asked to wait; others only know CycloneDDS's own way. (While it keeps a sample,
+    /// another of its threads may deliver the next one first.)
+    fn is_overfull(&self, group: &Group, writer: u64) -> bool {
+        group.request.delivery == Delivery::Awaited
+            && !self.dds.is_private
+            && group.waiting.len() >= self.qos.depth as usize
+            && group.publishers.get(&writer).is_none_or(|publisher| !publisher.listens)
+    }
+
+    /// Makes a sample wait.
+    fn hold_back(&self, group: &mut Group, received: Received) {
         let SubscriberQos { depth, transient_local: history, .. } = self.qos;
         if group.request.delivery != Delivery::Awaited {
             // The oldest is dropped, and is a gap in its publisher's count.
             if group.waiting.len() >= depth.max(history) as usize {
                 group.waiting.pop_front();
             }
-        } else if !self.dds.is_private && group.waiting.len() >= depth as usize {
-            // Myelin's publishers are asked to wait; others only know CycloneDDS's own way.
-            return false;
         } else if group.waiting.is_full() {
             // They were asked to wait, and go on. This sample is lost: it is a gap in its publisher's
             // count, and the other topics go on.
-            return true;
+            return;
         }
-        let bytes = message.bytes().len();
-        group.waiting.push_back(message, bytes);
+        let bytes = received.size();
+        group.waiting.push_back(received, bytes);
         group.waited += 1;
-        true
     }
 
     /// Counts lost samples; for a reliable publisher, reports them.
@@ -580,7 +711,8 @@ impl Group {
 
     /// Whether the publisher of the first waiting sample is known.
     fn knows_the_next(&self) -> bool {
-        self.waiting.front().is_some_and(|next| self.publishers.contains_key(&next.writer()))
+        let writer = self.waiting.front().map(|next| next.message.writer());
+        writer.is_some_and(|writer| self.publishers.contains_key(&writer))
     }
 
     /// Drops samples of publishers that have gone. The publishers were looked up when so many had
@@ -588,7 +720,7 @@ impl Group {
     fn drop_orphans(&mut self, waited: u64) {
         let new = (self.waited - waited).min(self.waiting.len() as u64) as usize;
         let Group { waiting, publishers, .. } = self;
-        let is_known = |message: &Message| publishers.contains_key(&message.writer());
+        let is_known = |next: &Received| publishers.contains_key(&next.message.writer());
         let gone = waiting.retain_of_first(waiting.len() - new, is_known);
         self.count_lost(gone);
     }
@@ -659,10 +791,94 @@ fn gap(newest: &mut u64, sequence: u64) -> u64 {
 }
 
 /// The object that CycloneDDS calls.
+#[derive(Clone)]
 struct ReaderListener {
     shared: Weak<ReaderState>,
     number: usize,
     queue: Arc<TaskQueue>,
+}
+
+/// A reader, for one of its publishers: the lane's thread calls it.
+#[derive(Clone)]
+pub(super) struct LaneTarget {
+    listener: ReaderListener,
+    publisher: u64,
+}
+
+impl LaneTarget {
+    /// The publisher is asked to begin.
+    pub(super) fn ask(&self) {
+        self.change(LaneInbox::ask);
+    }
+
+    /// It sends by the lane from this number on.
+    pub(super) fn start(&self, number: u64) {
+        self.change(|inbox| inbox.start(number));
+    }
+
+    /// It sends no more, nor what is missing.
+    pub(super) fn end(&self) {
+        self.change(LaneInbox::end);
+    }
+
+    /// The connection has gone.
+    pub(super) fn disconnect(&self) {
+        self.change(LaneInbox::disconnect);
+    }
+
+    /// A sample has come.
+    pub(super) fn receive(&self, number: u64, sample: LaneSample) {
+        let arrival = Arrival::ByLane(sample);
+        let bytes = arrival.size();
+        self.change(|inbox| inbox.sample(number, arrival, bytes));
+    }
+
+    fn change(&self, change: impl FnOnce(&mut LaneInbox<Message, Arrival>)) {
+        let Some(shared) = self.listener.shared.upgrade() else { return };
+        let mut group = lock(&shared.groups[self.listener.number]);
+        let publisher = group.publishers.get_mut(&self.publisher);
+        let Some(end) = publisher.and_then(|it| it.lane.as_mut()) else { return };
+        change(&mut end.inbox);
+        self.listener.pass_on_ready(&shared, &mut group, self.publisher);
+    }
+}
+
+impl ReaderListener {
+    /// Passes on what a publisher's lane no longer holds up.
+    fn pass_on_ready(&self, shared: &ReaderState, group: &mut Group, publisher: u64) {
+        loop {
+            let its = group.publishers.get_mut(&publisher);
+            let next = its.and_then(|it| it.lane.as_mut()).and_then(|end| end.inbox.next());
+            let Some(next) = next else { return };
+            self.pass_on(shared, group, next.into());
+        }
+    }
+
+    fn pass_on(&self, shared: &ReaderState, group: &mut Group, received: Received) {
+        let passed = match group.waiting.is_empty() {
+            true => shared.pass_on(group, received),
+            false => Passed::Not(received),
+        };
+        match passed {
+            Passed::On => {}
+            Passed::CaughtUp => self.queue.push(Task::Full(self.shared.clone())),
+            Passed::Not(received) => {
+                shared.hold_back(group, received);
+                self.look_again(group);
+            }
+        }
+    }
+
+    /// Has the node's thread look for room, or for the publisher.
+    fn look_again(&self, group: &Group) {
+        if group.full {
+            return; // it does
+        }
+        self.queue.push(match group.knows_the_next() {
+            true => Task::Full(self.shared.clone()),
+            false => Task::Reader(self.shared.clone()),
+        });
+    }
 }
 
 impl Listener for ReaderListener {
@@ -672,26 +888,22 @@ impl Listener for ReaderListener {
         if matches!(group.connection, Connection::Closed) {
             return true;
         }
-        let passed = match group.waiting.is_empty() {
-            true => shared.pass_on(&mut group, message),
-            false => Passed::Not(message),
-        };
-        let was_kept = match passed {
-            Passed::On => return true,
-            Passed::CaughtUp => {
-                self.queue.push(Task::Full(self.shared.clone()));
+        let writer = message.writer();
+        if shared.is_overfull(&group, writer) {
+            self.look_again(&group);
+            return false;
+        }
+        let lane = group.publishers.get_mut(&writer).and_then(|it| it.lane.as_mut());
+        if let Some(LaneEnd { inbox, .. }) = lane {
+            let notice = Notice::of(message.bytes());
+            if notice.is_some() || !inbox.is_empty() {
+                inbox.receive(notice, message, resent);
+                self.pass_on_ready(&shared, &mut group, writer);
                 return true;
             }
-            Passed::Not(message) => shared.hold_back(&mut group, message),
-        };
-        if group.full {
-            return was_kept; // the node's thread then checks again
         }
-        self.queue.push(match group.knows_the_next() {
-            true => Task::Full(self.shared.clone()),
-            false => Task::Reader(self.shared.clone()),
-        });
-        was_kept
+        self.pass_on(&shared, &mut group, Received { message, body: Body::InMessage });
+        true
     }
 
     fn matched(&self, _count: u32) {
@@ -701,6 +913,13 @@ impl Listener for ReaderListener {
     fn incompatible(&self, policy: u32) {
         self.queue.push(Task::ReaderPolicy(self.shared.clone(), policy));
     }
+}
+
+/// The sample in a message that sends it again.
+fn resent(message: &Message) -> Option<(Arrival, usize)> {
+    let arrival = Arrival::Resent(message.another());
+    let bytes = arrival.size();
+    Some((arrival, bytes))
 }
 
 /// How many publishers that have gone, of each group, are remembered.

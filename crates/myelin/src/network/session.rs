@@ -1,12 +1,14 @@
 //! The network resources that are open while an interface leads to other hosts.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use myelin_dds::{Discovery, Endpoint, Listener, Participant};
 use myelin_shm::node as shm;
 
-use super::flow_channel::{FlowChannel, FlowMessage};
+use super::flow_channel::{FLOW_TOPIC, FlowChannel, FlowMessage};
 use super::host::Host;
+use super::lane::{Lane, LaneAddress};
 use super::network_error;
 use super::reader::ReaderState;
 use super::schema_channel::{SchemaChannel, Schemas};
@@ -22,6 +24,8 @@ pub(super) struct Session {
     pub(super) participant: Arc<Participant>,
     flow: FlowChannel,
     schemas: SchemaChannel,
+    /// `None`: it is switched off, or could not be opened.
+    pub(super) lane: Option<Lane>,
     /// Of writers and of readers.
     discoveries: [Discovery; 2],
 }
@@ -32,6 +36,7 @@ impl Session {
         host: Host,
         node: &shm::Node,
         queue: &Arc<TaskQueue>,
+        lane: Option<Lane>,
     ) -> Result<Session, Error> {
         let discovery = |writers| {
             let listener = Box::new(DiscoveryListener(queue.clone()));
@@ -39,9 +44,11 @@ impl Session {
         };
         let discoveries = [discovery(true)?, discovery(false)?];
         let user_data = NodeUserData { host, info: node.info()? }.encode();
-        let flow = FlowChannel::create(&participant, queue, user_data.into_bytes())?;
+        let lane_address = lane.as_ref().map(|lane| lane.address().encode()).unwrap_or_default();
+        let user_data = [lane_address, user_data].concat().into_bytes();
+        let flow = FlowChannel::create(&participant, queue, user_data)?;
         let schemas = SchemaChannel::default();
-        Ok(Session { host, queue: queue.clone(), participant, flow, schemas, discoveries })
+        Ok(Session { host, queue: queue.clone(), participant, flow, schemas, lane, discoveries })
     }
 
     /// Sends the schema of a type to the hosts that want it.
@@ -82,12 +89,21 @@ impl Session {
         let _ = readers.visit(&mut |endpoint| visit(false, endpoint));
     }
 
-    /// Finds endpoints that are on a topic of ours and do not match.
+    /// Finds endpoints that are on a topic of ours and do not match, and where other nodes listen for
+    /// the lane.
     pub(super) fn compare(&self, readers: &[Arc<ReaderState>], writers: &[Arc<WriterState>]) {
+        let mut lanes = BTreeMap::new();
         self.visit_discovered(&mut |is_writer, endpoint| match is_writer {
+            true if FLOW_TOPIC.contains(&endpoint.topic.as_str()) => {
+                let lane = LaneAddress::read(&endpoint.user_data);
+                lanes.extend(lane.map(|lane| (lane.node, lane)));
+            }
             true => readers.iter().for_each(|reader| reader.dds.compare(&endpoint, self.host)),
             false => writers.iter().for_each(|writer| writer.dds.compare(&endpoint, self.host)),
         });
+        if let Some(lane) = &self.lane {
+            lane.set_addresses(lanes);
+        }
     }
 }
 

@@ -20,23 +20,33 @@ pub(crate) struct Settings {
     pub(crate) user_data: String,
     pub(crate) keystore: Option<PathBuf>,
     pub(crate) enclave: Option<String>,
+    pub(crate) bulk_lane: Option<bool>,
+}
+
+/// The settings of a node that is open to the network.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Resolved {
+    pub(crate) config: Config,
+    /// Whether large samples may go by the lane.
+    pub(crate) bulk_lane: bool,
 }
 
 impl Settings {
     /// The settings completed from the environment; `None` if the node stays on its host.
-    pub(crate) fn resolve(self) -> Result<Option<Config>, Error> {
+    pub(crate) fn resolve(self) -> Result<Option<Resolved>, Error> {
         self.resolve_with(std::env::var_os)
     }
 
     fn resolve_with(
         self,
         variable: impl Fn(&'static str) -> Option<OsString>,
-    ) -> Result<Option<Config>, Error> {
+    ) -> Result<Option<Resolved>, Error> {
         let text = |name| text(name, variable(name));
-        let open = match self.open {
-            Some(open) => open,
-            None => switch(text(NETWORK)?.as_deref())?,
+        let switched = |setting: Option<bool>, name, default| match setting {
+            Some(on) => Ok(on),
+            None => switch(name, text(name)?.as_deref(), default),
         };
+        let open = switched(self.open, NETWORK, false)?;
         if !open {
             return Ok(None);
         }
@@ -69,8 +79,10 @@ impl Settings {
             None => text(ENCLAVE)?,
         };
         let security = security(keystore, enclave)?;
+        let bulk_lane = switched(self.bulk_lane, BULK_LANE, true)?;
         let Settings { multicast, user_data, .. } = self;
-        Ok(Some(Config { interface, peers, multicast, lease, user_data, security }))
+        let config = Config { interface, peers, multicast, lease, user_data, security };
+        Ok(Some(Resolved { config, bulk_lane }))
     }
 }
 
@@ -85,15 +97,16 @@ fn text(name: &'static str, value: Option<OsString>) -> Result<Option<String>, E
     })
 }
 
-fn switch(value: Option<&str>) -> Result<bool, Error> {
+fn switch(name: &'static str, value: Option<&str>, default: bool) -> Result<bool, Error> {
     match value {
-        None | Some("0") => Ok(false),
+        None => Ok(default),
+        Some("0") => Ok(false),
         Some("1") => Ok(true),
         Some(value) => Err(Error::Setting {
             topic: None,
-            field: NETWORK,
+            field: name,
             value: format!("{value:?}"),
-            remedy: "set it to 1 to open nodes to the network, or to 0, or unset it",
+            remedy: "set it to 1 (on) or 0 (off), or unset it",
         }),
     }
 }
@@ -143,6 +156,7 @@ fn list(value: &str) -> Vec<String> {
 }
 
 const NETWORK: &str = "MYELIN_NETWORK";
+const BULK_LANE: &str = "MYELIN_BULK_LANE";
 const INTERFACE: &str = "MYELIN_INTERFACE";
 const PEERS: &str = "MYELIN_PEERS";
 const LEASE_MS: &str = "MYELIN_LEASE_MS";
@@ -157,10 +171,30 @@ mod tests {
     use super::*;
 
     fn resolve(settings: Settings, environment: &[(&str, &str)]) -> Result<Option<Config>, Error> {
+        resolve_all(settings, environment).map(|all| all.map(|all| all.config))
+    }
+
+    fn resolve_all(
+        settings: Settings,
+        environment: &[(&str, &str)],
+    ) -> Result<Option<Resolved>, Error> {
         settings.resolve_with(|name| {
             let found = environment.iter().find(|(variable, _)| *variable == name);
             found.map(|(_, value)| OsString::from(value))
         })
+    }
+
+    #[test]
+    fn the_lane_is_on_by_default() {
+        let lane = |bulk_lane, environment: &[_]| {
+            let settings = Settings { open: Some(true), bulk_lane, ..Settings::default() };
+            resolve_all(settings, environment).map(|all| all.unwrap().bulk_lane)
+        };
+        assert!(lane(None, &[]).unwrap());
+        assert!(!lane(None, &[(BULK_LANE, "0")]).unwrap());
+        assert!(lane(Some(true), &[(BULK_LANE, "0")]).unwrap());
+        let error = lane(None, &[(BULK_LANE, "off")]).unwrap_err().to_string();
+        assert!(error.contains(BULK_LANE) && error.contains("off"), "{error}");
     }
 
     #[test]

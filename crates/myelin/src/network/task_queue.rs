@@ -3,14 +3,16 @@
 
 use std::collections::{BTreeSet, VecDeque};
 use std::os::fd::OwnedFd;
-use std::sync::{Mutex, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
+use myelin_dds::Guid;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::{Errno, read, write};
 
 use super::flow_channel::FlowMessage;
 use super::interface::Watch;
+use super::lane::Link;
 use super::lock;
 use super::reader::ReaderState;
 use super::writer::WriterState;
@@ -37,6 +39,20 @@ pub(super) enum Task {
     Interfaces,
     /// A publisher has a message to send.
     Send(FlowMessage),
+    /// A reader elsewhere takes a publisher's samples by the lane from now on.
+    LaneSubscribed {
+        link: Arc<Link>,
+        writer: Guid,
+        reader: Guid,
+    },
+    /// And not any more.
+    LaneUnsubscribed {
+        link: Arc<Link>,
+        writer: Guid,
+        reader: Guid,
+    },
+    /// A connection of the lane has gone.
+    LaneClosed(Arc<Link>),
 }
 
 impl Task {
@@ -54,7 +70,10 @@ impl Task {
             Task::Flow => (6, 0, 0),
             Task::Peers => (7, 0, 0),
             Task::Interfaces => (8, 0, 0),
-            Task::Send(_) => return None,
+            Task::Send(_)
+            | Task::LaneSubscribed { .. }
+            | Task::LaneUnsubscribed { .. }
+            | Task::LaneClosed(_) => return None,
         })
     }
 }
@@ -146,8 +165,6 @@ impl TaskQueue {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
     use crate::network::flow_channel::FlowKind;
 

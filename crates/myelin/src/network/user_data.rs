@@ -172,7 +172,7 @@ fn mark() -> String {
     format!("{KEY}{VERSION}:")
 }
 
-fn to_base64(bytes: &[u8]) -> String {
+pub(super) fn to_base64(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for chunk in bytes.chunks(3) {
         let bits = (0..3).fold(0, |bits, at| bits << 8 | u32::from(*chunk.get(at).unwrap_or(&0)));
@@ -183,7 +183,7 @@ fn to_base64(bytes: &[u8]) -> String {
 }
 
 /// `None` for text that `to_base64` does not make.
-fn from_base64(text: &[u8]) -> Option<Vec<u8>> {
+pub(super) fn from_base64(text: &[u8]) -> Option<Vec<u8>> {
     let mut bytes = Vec::with_capacity(text.len() / 4 * 3 + 2);
     for chunk in text.chunks(4) {
         let mut bits = 0;

@@ -15,9 +15,11 @@ use super::flow_channel::FlowKind;
 use super::graph;
 use super::host::Host;
 use super::interface::{self, Choice, Interface};
+use super::lane::{Frame, Lane};
 use super::reader::{NetworkReader, ReaderState};
 use super::schema_channel::Schemas;
 use super::session::Session;
+use super::settings::Resolved;
 use super::task_queue::{Task, TaskQueue};
 use super::user_data::EndpointUserData;
 use super::writer::{NetworkWriter, WriterState};
@@ -29,6 +31,7 @@ use crate::{EndpointInfo, Error, Graph, NetworkState};
 /// A node's way to other hosts; opened with its first topic.
 pub(crate) struct Network {
     config: Config,
+    bulk_lane: bool,
     domain: u32,
     host: Host,
     node: shm::Node,
@@ -40,7 +43,7 @@ impl Network {
     /// Permanent faults: CycloneDDS is missing, there is no such domain, or no interface can have
     /// such a name.
     pub(crate) fn open(
-        config: Config,
+        Resolved { config, bulk_lane }: Resolved,
         domain: u32,
         node: &shm::Node,
     ) -> Result<Arc<Network>, Error> {
@@ -56,7 +59,9 @@ impl Network {
         }
         let host = Host::of(node.runtime_dir())?;
         let (node, is_secured) = (node.clone(), config.security.is_some());
-        let network = Network { config, domain, host, node, worker: Mutex::default() };
+        // The lane is not encrypted.
+        let (bulk_lane, worker) = (bulk_lane && !is_secured, Mutex::default());
+        let network = Network { config, bulk_lane, domain, host, node, worker };
         if is_secured {
             network.check_enclave()?;
         }
@@ -148,7 +153,7 @@ impl Network {
             return Ok(worker.clone());
         }
         let domain = Domain::claim(self.domain, &self.config).map_err(network_error)?;
-        let started = NetworkWorker::start(domain, self.host, &self.node)?;
+        let started = NetworkWorker::start(domain, self.bulk_lane, self.host, &self.node)?;
         Ok(worker.insert(started).clone())
     }
 }
@@ -163,6 +168,8 @@ pub(super) struct NetworkWorker {
 /// The part that the thread owns, too.
 pub(super) struct WorkerState {
     domain: Arc<Domain>,
+    /// Whether large samples may go by the lane.
+    pub(super) bulk_lane: bool,
     pub(super) host: Host,
     pub(super) queue: Arc<TaskQueue>,
     node: shm::Node,
@@ -191,6 +198,7 @@ struct Link {
 impl NetworkWorker {
     fn start(
         domain: Arc<Domain>,
+        bulk_lane: bool,
         host: Host,
         node: &shm::Node,
     ) -> Result<Arc<NetworkWorker>, Error> {
@@ -198,6 +206,7 @@ impl NetworkWorker {
         let queue = Arc::new(TaskQueue::new(interface::Watch::open().ok())?);
         let shared = Arc::new(WorkerState {
             domain,
+            bulk_lane,
             host,
             queue,
             node: node.clone(),
@@ -423,7 +432,8 @@ impl WorkerState {
                 reason
             });
             let session = participant.and_then(|participant| {
-                let session = Session::open(participant, self.host, &self.node, &self.queue);
+                let lane = self.bulk_lane.then(|| self.open_lane(binding)).flatten();
+                let session = Session::open(participant, self.host, &self.node, &self.queue, lane);
                 session.map_err(|error| error.to_string())
             });
             match session {
@@ -443,6 +453,16 @@ impl WorkerState {
             }
             (None, None) => NetworkState::Up { interface: String::new(), address: None },
         }
+    }
+
+    /// The lane, on the interface of the session. Without it everything goes by DDS.
+    fn open_lane(&self, binding: Option<Binding>) -> Option<Lane> {
+        let lane = Lane::open(&self.node, binding, &self.queue, 2 * self.domain.config().lease);
+        if let Err(error) = &lane {
+            let reason = format!("{error}; large samples go by RTPS, at several times the CPU");
+            myelin_shm::warn("", "the network", &reason);
+        }
+        lane.ok()
     }
 
     fn bind(&self, link: &mut Link, session: Session, binding: Option<Binding>) {
@@ -478,7 +498,7 @@ impl WorkerState {
         match task {
             Task::Writer(writer) => {
                 if let Some(writer) = writer.upgrade() {
-                    writer.refresh(self.host);
+                    writer.refresh(session);
                 }
             }
             Task::Reader(reader) => {
@@ -509,13 +529,27 @@ impl WorkerState {
                 alive(&self.readers).iter().for_each(|reader| reader.repeat_messages(session))
             }
             Task::Interfaces => {} // looked at before
+            Task::LaneSubscribed { link, writer, reader } => {
+                let subscribes =
+                    |each: &Arc<WriterState>| each.lane_subscribed(&link, &writer, &reader);
+                if !alive(&self.writers).iter().any(subscribes) {
+                    link.control(&Frame::Ended { writer });
+                }
+            }
+            Task::LaneUnsubscribed { link, writer, reader } => {
+                let all = alive(&self.writers);
+                all.iter().for_each(|each| each.lane_unsubscribed(&link, &writer, &reader));
+            }
+            Task::LaneClosed(link) => {
+                alive(&self.writers).iter().for_each(|writer| writer.lane_closed(&link));
+            }
         }
     }
 
     fn receive(&self, session: &Session, full: &mut Vec<Weak<ReaderState>>) {
         let messages = session.receive();
         for writer in alive(&self.writers) {
-            messages.iter().for_each(|message| writer.receive(message, self.host));
+            messages.iter().for_each(|message| writer.receive(message, session));
         }
         for message in messages.iter().filter(|message| message.kind == FlowKind::Late) {
             for reader in alive(&self.readers) {
@@ -523,6 +557,9 @@ impl WorkerState {
                     add(full, Arc::downgrade(&reader));
                 }
             }
+        }
+        for message in messages.iter().filter(|message| message.kind == FlowKind::Large) {
+            alive(&self.readers).iter().for_each(|reader| reader.receive_large(message, session));
         }
     }
 }

@@ -2,11 +2,12 @@
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, Weak};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant};
 
 use myelin_dds::{Endpoint, Guid, History, Listener, Settings, Writer, check_topic_name};
+use myelin_shm::data_plane::publication::SampleHold;
 use myelin_shm::node as shm;
 use myelin_shm::topic::{Late, PublisherQos, Reliability};
 use myelin_shm::waiting::cancel;
@@ -14,7 +15,8 @@ use myelin_shm::waiting::cancel;
 use super::dds_endpoint::DdsEndpoint;
 use super::flow_channel::{FlowKind, FlowMessage};
 use super::flow_control::{FlowControl, WakeThreshold, Window};
-use super::host::{Host, Kind};
+use super::host::Kind;
+use super::lane::{Delivery, Frame, Head, InFlight, LANE_BYTES_MIN, Link, Notice, Pool};
 use super::session::Session;
 use super::task_queue::{Task, TaskQueue};
 use super::user_data::Discovered;
@@ -29,11 +31,15 @@ pub(crate) struct NetworkWriter {
     wire: Wire,
     /// The limit of samples under way; `None` for a publisher that never waits.
     window: Option<Window>,
-    /// Whether samples are also written without readers: for late subscribers.
+    /// Whether samples are also written without readers: for late subscribers. They never go by the
+    /// lane, which late subscribers do not have yet.
     keeps: bool,
     limit: Duration,
     late: Late,
     worker: Arc<NetworkWorker>,
+    /// How its samples go by the lane, and memory for those that wait.
+    lane_delivery: Delivery,
+    pool: Arc<Pool>,
 }
 
 /// The part that the node's thread uses, too.
@@ -54,6 +60,65 @@ pub(super) struct WriterState {
     /// assumed size.
     socket_bytes: AtomicU64,
     flow: Arc<FlowControl>,
+    /// Whether a sample was large enough for the lane.
+    has_large: AtomicBool,
+    /// Whether they go by the lane.
+    has_lane: AtomicBool,
+    /// How many readers DDS has matched; more may come at any moment.
+    dds_matched: AtomicU32,
+    /// Locked before `output`.
+    lanes: Mutex<Lanes>,
+}
+
+/// Which readers take samples by the lane.
+#[derive(Default)]
+struct Lanes {
+    /// By which connection.
+    subscribed: BTreeMap<Guid, Arc<Link>>,
+    /// The readers elsewhere, and how many DDS had matched, with those of this host.
+    readers: BTreeSet<Guid>,
+    matched: u32,
+    /// Those that know of the large samples.
+    told: BTreeSet<Guid>,
+}
+
+impl Lanes {
+    /// The connections, if all readers take the samples by them.
+    fn complete(&self) -> Option<LaneOutput> {
+        let mut links: Vec<Arc<Link>> = Vec::new();
+        for reader in &self.readers {
+            let link = self.subscribed.get(reader)?;
+            if !links.iter().any(|known| Arc::ptr_eq(known, link)) {
+                links.push(link.clone());
+            }
+        }
+        (!links.is_empty()).then_some(LaneOutput { links, matched: self.matched })
+    }
+
+    /// Whether any reader uses this connection.
+    fn uses(&self, link: &Arc<Link>) -> bool {
+        self.subscribed.values().any(|its| Arc::ptr_eq(its, link))
+    }
+
+    /// The connection with the oldest unacknowledged sample of the writer.
+    fn slowest(&self, writer: &Guid) -> Option<Arc<Link>> {
+        let oldest = |link: &Arc<Link>| Some((link.oldest(writer)?, link.clone()));
+        let all = self.subscribed.values().filter_map(oldest);
+        all.min_by_key(|(number, _)| *number).map(|(_, link)| link)
+    }
+
+    /// Removes the readers of a connection.
+    fn remove(&mut self, link: &Arc<Link>) -> Vec<Guid> {
+        self.subscribed.extract_if(.., |_, its| Arc::ptr_eq(its, link)).map(|(it, _)| it).collect()
+    }
+}
+
+/// The way of large samples to all readers.
+struct LaneOutput {
+    /// One for each node.
+    links: Vec<Arc<Link>>,
+    /// It holds while DDS has matched so many readers: with another one, samples go by DDS.
+    matched: u32,
 }
 
 /// The destination of samples.
@@ -65,6 +130,10 @@ struct Output {
     /// The newest samples, for the readers of the next writer: each with its head and payload.
     kept: VecDeque<(Vec<u8>, Vec<u8>)>,
     kept_max: usize,
+    /// `None`: everything goes by DDS.
+    lane: Option<LaneOutput>,
+    /// The number of the next sample by the lane.
+    lane_next: u64,
     /// The publisher has gone.
     closed: bool,
 }
@@ -81,6 +150,7 @@ struct RemoteSubscriber {
     /// Its id there; for one that is not Myelin's, the id that this process gave it.
     endpoint: EndpointId,
     guid: Guid,
+    is_myelin: bool,
     reliable: bool,
     buffer_bytes: u64,
     reported: bool,
@@ -151,11 +221,16 @@ impl NetworkWriter {
             buffer_bytes: AtomicU64::new(u64::MAX),
             socket_bytes: AtomicU64::new(u64::MAX),
             flow: Arc::default(),
+            has_large: AtomicBool::new(false),
+            has_lane: AtomicBool::new(false),
+            dds_matched: AtomicU32::new(0),
+            lanes: Mutex::default(),
         });
         worker.add_writer(&shared)?;
         let window = reliable.then(|| Window::new(depth, history, memory_max));
-        let (worker, keeps) = (worker.clone(), history > 0);
-        Ok(NetworkWriter { shared, wire, window, keeps, limit, late, worker })
+        let (worker, keeps, pool) = (worker.clone(), history > 0, Arc::default());
+        let lane_delivery = Delivery { is_acknowledged: reliable, depth: depth as usize };
+        Ok(NetworkWriter { shared, wire, window, keeps, limit, late, worker, lane_delivery, pool })
     }
 
     /// Waits until there is room for another sample, at most for the publisher's time limit.
@@ -184,21 +259,31 @@ impl NetworkWriter {
         self.shared.flow.late()
     }
 
-    /// Sends a copy of a published sample, if a subscriber on another host wants it.
+    /// Whether it wants to hold a sample of so many bytes, instead of a copy of it.
     #[inline]
-    pub(crate) fn write(&self, payload: &[u8]) -> Result<(), Error> {
-        if self.is_wanted() { self.send(payload) } else { Ok(()) }
+    pub(crate) fn holds(&self, bytes: usize) -> bool {
+        // ORDER: Relaxed: without a hold a copy is made.
+        bytes >= LANE_BYTES_MIN && self.shared.has_lane.load(Ordering::Relaxed)
+    }
+
+    /// Sends a published sample, if a subscriber on another host wants it: its held memory, or a copy.
+    #[inline]
+    pub(crate) fn write(&self, payload: &[u8], hold: Option<SampleHold>) -> Result<(), Error> {
+        if self.is_wanted() { self.send(payload, hold) } else { Ok(()) }
     }
 
     /// Waits until everything sent is acknowledged, for at most `limit`. False if the time is over.
     pub(crate) fn wait_for_acknowledgements(&self, limit: Duration) -> bool {
         let bound = lock(&self.shared.output).writer.clone();
         let Some(BoundWriter { writer, .. }) = bound else { return true };
+        let flow = &self.shared.flow;
+        // What a history keeps counts as under way, and never goes by the lane.
+        let is_off_lane = || !self.lane_delivery.is_acknowledged || self.keeps || flow.is_idle();
         let begin = Instant::now();
         loop {
             let left = limit.saturating_sub(begin.elapsed());
             let slice = if cancel::is_cancelled() { Duration::ZERO } else { cancel::slice(left) };
-            if writer.wait_for_acknowledgements(slice) {
+            if writer.wait_for_acknowledgements(slice) && flow.wait(slice, None, is_off_lane) {
                 return true;
             }
             if slice == left || slice.is_zero() {
@@ -212,13 +297,21 @@ impl NetworkWriter {
         self.shared.is_wanted(self.keeps)
     }
 
-    fn send(&self, payload: &[u8]) -> Result<(), Error> {
+    fn send(&self, payload: &[u8], hold: Option<SampleHold>) -> Result<(), Error> {
         let head = self.wire.head(payload.len())?;
+        let bytes = (head.bytes().len() + payload.len()) as u64;
+        let is_large = payload.len() >= LANE_BYTES_MIN && !self.keeps;
+        // ORDER: Relaxed: the task orders what follows.
+        if is_large && !self.shared.has_large.load(Ordering::Relaxed) {
+            self.begin_lane();
+        }
+        let mut output = lock(&self.shared.output);
+        if is_large && self.shared.takes_lane(&output) {
+            return self.send_by_lane(output, head.bytes(), payload, hold);
+        }
         if payload.len() as u64 > self.shared.buffer_bytes.load(Ordering::Relaxed) {
             self.shared.warn(payload.len() as u64, self.window.is_some());
         }
-        let bytes = (head.bytes().len() + payload.len()) as u64;
-        let mut output = lock(&self.shared.output);
         if self.keeps {
             output.keep(head.bytes(), payload);
         }
@@ -241,7 +334,65 @@ impl NetworkWriter {
                 writer.request_acknowledgements();
             }
         };
-        match writer.write(head.bytes(), payload, flow.clone(), hold_back) {
+        let written = writer.write(head.bytes(), payload, flow.clone(), hold_back);
+        self.outcome(output, written)
+    }
+
+    /// Sends a reference by DDS and the sample by the lane.
+    fn send_by_lane(
+        &self,
+        mut output: MutexGuard<'_, Output>,
+        head: &[u8],
+        payload: &[u8],
+        hold: Option<SampleHold>,
+    ) -> Result<(), Error> {
+        let number = output.lane_next;
+        output.lane_next += 1;
+        let Output { writer: Some(bound), lane: Some(lane), .. } = &*output else { return Ok(()) };
+        let bytes = payload.len();
+        let head = Head::new(head).expect("shorter than any");
+        let sample = InFlight::new(bound.guid, number, head, payload.len(), &self.shared.flow);
+        if let Some(hold) = hold {
+            sample.hold(hold);
+        }
+        // TCP keeps the pace.
+        let hold_back = || {
+            let Some(window) = &self.window else { return };
+            if window.enter(bytes as u64, Instant::now()) {
+                bound.writer.request_acknowledgements();
+            }
+        };
+        let reference = Notice::Reference(number).encode();
+        let written = bound.writer.write(&reference, &[], sample.clone(), hold_back);
+        if written.is_ok() {
+            for link in &lane.links {
+                link.send(&sample, payload, self.lane_delivery, &self.pool);
+            }
+        }
+        self.outcome(output, written)
+    }
+
+    /// Has the readers take large samples by the lane, and waits for them a little: by DDS, a few
+    /// large samples would take longer, and those behind them wait for as long again.
+    #[cold]
+    fn begin_lane(&self) {
+        let shared = &self.shared;
+        shared.has_large.store(true, Ordering::Relaxed);
+        self.worker.queue.push(Task::Writer(Arc::downgrade(shared)));
+        let limit = if self.window.is_some() { self.limit.min(LANE_LIMIT) } else { LANE_LIMIT };
+        let has_lane = || shared.has_lane.load(Ordering::SeqCst);
+        if self.worker.bulk_lane {
+            shared.flow.wait(limit, None, has_lane);
+        }
+    }
+
+    /// The result of a publish, of that of DDS.
+    fn outcome(
+        &self,
+        output: MutexGuard<'_, Output>,
+        written: Result<(), myelin_dds::Error>,
+    ) -> Result<(), Error> {
+        match written {
             Ok(()) => Ok(()),
             // These are CycloneDDS's own limits, which only a user's configuration sets: the sample
             // is lost.
@@ -324,9 +475,22 @@ impl NetworkWait {
         }
         // Each is passed over once, so this ends.
         while !is_there() {
-            let Some(reader) = shared.with_writer(Writer::pass_over).flatten() else { return };
-            if shared.flow.pass_over_silent(reader) {
-                shared.report_passed_over(&reader);
+            let by_dds = shared.with_writer(Writer::pass_over).flatten();
+            let readers = match by_dds {
+                Some(reader) => {
+                    shared.end_lane(|lanes| lanes.subscribed.get(&reader).cloned());
+                    vec![reader]
+                }
+                // They acknowledge references, and take too long for the samples.
+                None => shared.end_lane(|lanes| lanes.slowest(&writer)),
+            };
+            if readers.is_empty() {
+                return;
+            }
+            for reader in readers {
+                if shared.flow.pass_over_silent(reader) {
+                    shared.report_passed_over(&reader);
+                }
             }
         }
     }
@@ -341,6 +505,7 @@ impl Drop for NetworkWriter {
             // Published samples may not have arrived, and would be lost with the writer.
             self.wait_for_acknowledgements(self.limit);
         }
+        self.shared.end_lanes();
         let mut output = lock(&self.shared.output);
         output.closed = true;
         drop(output.writer.take());
@@ -407,6 +572,7 @@ impl WriterState {
 
     /// Closes the writer: the way to other hosts has gone.
     pub(super) fn unbind(&self) {
+        self.end_lanes();
         let bound = lock(&self.output).writer.take();
         drop(bound);
         lock(&self.ready).0.clear();
@@ -414,7 +580,7 @@ impl WriterState {
     }
 
     /// Handles a message of a reader elsewhere. Called by the node's thread.
-    pub(super) fn receive(&self, message: &FlowMessage, host: Host) {
+    pub(super) fn receive(&self, message: &FlowMessage, session: &Session) {
         if lock(&self.output).writer.as_ref().is_none_or(|bound| bound.guid != message.writer) {
             return;
         }
@@ -427,10 +593,10 @@ impl WriterState {
                     self.report_caught_up(&message.reader);
                 }
             }
-            FlowKind::Late => {} // to readers
+            FlowKind::Late | FlowKind::Large => {} // to readers
             FlowKind::Ready => {
                 if lock(&self.ready).0.insert(message.reader) {
-                    self.refresh(host);
+                    self.refresh(session);
                 }
             }
         }
@@ -447,13 +613,17 @@ impl WriterState {
     }
 
     /// Updates the readers. Called by the node's thread.
-    pub(super) fn refresh(&self, host: Host) {
+    pub(super) fn refresh(&self, session: &Session) {
         let Some(BoundWriter { writer, .. }) = lock(&self.output).writer.clone() else { return };
-        let (mut found, mut there) = (BTreeMap::new(), BTreeSet::new());
+        let (mut found, mut there, mut elsewhere) =
+            (BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
         let mut ready = lock(&self.ready);
         let _ = writer.visit_matched(&mut |endpoint: Endpoint| {
             there.insert(endpoint.guid);
-            let discovered = Discovered::read(&endpoint, false, host);
+            let discovered = Discovered::read(&endpoint, false, session.host);
+            if discovered != Discovered::ThisHost {
+                elsewhere.insert(endpoint.guid);
+            }
             let buffer_bytes = match &discovered {
                 Discovered::OtherHost(data) if ready.0.contains(&endpoint.guid) => {
                     data.buffer_bytes
@@ -469,6 +639,7 @@ impl WriterState {
                 endpoint: theirs.id,
                 guid: endpoint.guid,
                 buffer_bytes,
+                is_myelin: matches!(discovered, Discovered::OtherHost(_)),
                 reliable: theirs.qos.reliability == Reliability::Reliable,
                 reported: false,
             };
@@ -477,7 +648,139 @@ impl WriterState {
         let matches = lock(&self.matches);
         ready.forget_the_gone(&there, |reader| matches.values().any(|each| each.guid == *reader));
         drop((ready, matches));
+        self.refresh_lanes(elsewhere, there.len() as u32, &found, session);
         self.update(found);
+    }
+
+    /// Whether large samples go by the lane now.
+    fn takes_lane(&self, output: &Output) -> bool {
+        // ORDER: Acquire pairs with the release in `matched`; nothing else depends on it.
+        let matched = self.dds_matched.load(Ordering::Acquire);
+        output.writer.is_some() && output.lane.as_ref().is_some_and(|lane| lane.matched == matched)
+    }
+
+    /// Updates the readers of the lane, and tells new ones of the large samples.
+    fn refresh_lanes(
+        &self,
+        readers: BTreeSet<Guid>,
+        matched: u32,
+        ready: &BTreeMap<u64, RemoteSubscriber>,
+        session: &Session,
+    ) {
+        let Some(writer) = self.guid() else { return };
+        let mut lanes = lock(&self.lanes);
+        let gone: Vec<_> =
+            lanes.subscribed.extract_if(.., |reader, _| !readers.contains(reader)).collect();
+        lanes.told.retain(|reader| readers.contains(reader));
+        (lanes.readers, lanes.matched) = (readers, matched);
+        self.apply(&lanes, |_| ());
+        let unused = gone.into_iter().filter(|(_, link)| !lanes.uses(link));
+        let unused: Vec<Arc<Link>> = unused.map(|(_, link)| link).collect();
+        if self.has_large.load(Ordering::Relaxed) && session.lane.is_some() {
+            for reader in ready.values().filter(|it| it.is_myelin).map(|it| it.guid) {
+                if lanes.told.insert(reader) {
+                    session.send(FlowMessage { writer, reader, kind: FlowKind::Large, count: 0 });
+                }
+            }
+        }
+        drop(lanes);
+        unused.iter().for_each(|link| link.end(&writer, false));
+    }
+
+    /// Makes the lanes those of the publisher, from its next sample on, which `act` can ask for.
+    fn apply<R>(&self, lanes: &Lanes, act: impl FnOnce(&mut Output) -> R) -> R {
+        let mut output = lock(&self.output);
+        output.lane = lanes.complete();
+        self.has_lane.store(output.lane.is_some(), Ordering::SeqCst);
+        self.flow.stir();
+        act(&mut output)
+    }
+
+    /// A reader takes the samples by this connection from now on. False if it means another writer.
+    /// Called by the node's thread, as the next two.
+    pub(super) fn lane_subscribed(&self, link: &Arc<Link>, writer: &Guid, reader: &Guid) -> bool {
+        if self.guid() != Some(*writer) {
+            return false;
+        }
+        let mut lanes = lock(&self.lanes);
+        if !lanes.readers.contains(reader) {
+            return false;
+        }
+        let earlier = lanes.subscribed.insert(*reader, link.clone());
+        self.apply(&lanes, |output| {
+            let (writer, reader, number) = (*writer, *reader, output.lane_next);
+            link.control(&Frame::Started { writer, reader, number });
+        });
+        let earlier = earlier.filter(|earlier| !lanes.uses(earlier));
+        drop(lanes);
+        if let Some(earlier) = earlier {
+            self.send_again(&earlier);
+        }
+        true
+    }
+
+    /// A reader does not want them any more.
+    pub(super) fn lane_unsubscribed(&self, link: &Arc<Link>, writer: &Guid, reader: &Guid) {
+        if self.guid() != Some(*writer) {
+            return;
+        }
+        let mut lanes = lock(&self.lanes);
+        if lanes.subscribed.get(reader).is_some_and(|its| Arc::ptr_eq(its, link)) {
+            lanes.subscribed.remove(reader);
+        }
+        self.apply(&lanes, |_| ());
+        let is_used = lanes.uses(link);
+        drop(lanes);
+        if !is_used {
+            link.end(writer, false);
+        }
+    }
+
+    /// A connection has gone: samples that it may not have carried are sent again by DDS.
+    pub(super) fn lane_closed(&self, link: &Arc<Link>) {
+        let mut lanes = lock(&self.lanes);
+        if lanes.remove(link).is_empty() {
+            return;
+        }
+        self.apply(&lanes, |_| ());
+        drop(lanes);
+        self.send_again(link);
+    }
+
+    fn send_again(&self, link: &Arc<Link>) {
+        let output = lock(&self.output);
+        let Some(BoundWriter { writer, guid }) = &output.writer else { return };
+        for sample in link.take_unacknowledged(guid) {
+            let Some(payload) = sample.payload() else { continue };
+            let head = [&Notice::Resent(sample.number).encode(), sample.head.bytes()].concat();
+            // If it fails, the sample is lost as any other that DDS cannot take.
+            let _ = writer.write(&head, payload, sample.clone(), || {});
+        }
+    }
+
+    /// Ends a connection for this writer, because a reader does not keep up; returns its readers. They
+    /// ask again.
+    fn end_lane(&self, choose: impl FnOnce(&Lanes) -> Option<Arc<Link>>) -> Vec<Guid> {
+        let Some(writer) = self.guid() else { return Vec::new() };
+        let mut lanes = lock(&self.lanes);
+        let Some(link) = choose(&lanes) else { return Vec::new() };
+        let readers = lanes.remove(&link);
+        self.apply(&lanes, |_| ());
+        drop(lanes);
+        link.end(&writer, true);
+        readers
+    }
+
+    /// Ends all connections for this writer, which ends.
+    fn end_lanes(&self) {
+        let writer = self.guid();
+        let lanes = std::mem::take(&mut *lock(&self.lanes));
+        self.apply(&Lanes::default(), |_| ());
+        for link in lanes.subscribed.values() {
+            if let Some(writer) = &writer {
+                link.end(writer, false);
+            }
+        }
     }
 
     /// Reports the subscribers that have come and gone, given the current `found`.
@@ -557,6 +860,9 @@ impl WriterState {
 /// wait longer behind it.
 const SOCKET_BYTES: u64 = 1 << 20;
 
+/// How long a publisher's first large sample waits for the lane: some round trips on any link.
+const LANE_LIMIT: Duration = Duration::from_millis(100);
+
 /// Readers that sent a message before they are found; beyond this number a message is forgotten and must
 /// be repeated.
 const EARLY_MAX: usize = 1_024;
@@ -568,7 +874,11 @@ struct WriterListener {
 }
 
 impl Listener for WriterListener {
-    fn matched(&self, _count: u32) {
+    fn matched(&self, count: u32) {
+        if let Some(shared) = self.shared.upgrade() {
+            // ORDER: Release pairs with the acquire in `takes_lane`; nothing else depends on it.
+            shared.dds_matched.store(count, Ordering::Release);
+        }
         self.queue.push(Task::Writer(self.shared.clone()));
     }
 

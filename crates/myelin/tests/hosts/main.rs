@@ -6,6 +6,7 @@ mod any;
 mod delivery;
 mod failures;
 mod interfaces;
+mod lane;
 mod late;
 mod load;
 mod losses;
@@ -69,6 +70,20 @@ fn the_other_side() {
         "be_there" => interfaces::be_there(),
         "publish_for_long" => interfaces::publish_for_long(),
         "take_for_long" => interfaces::take_for_long(),
+        "publish_mixed" => lane::publish_mixed(),
+        "take_mixed" => lane::take_mixed(),
+        "take_mixed_without_the_lane" => lane::take_mixed_without_the_lane(),
+        "lose_large_samples" => lane::lose_large_samples(),
+        "count_large_losses" => lane::count_large_losses(),
+        "publish_broken" => lane::publish_broken(),
+        "take_broken" => lane::take_broken(),
+        "publish_patiently" => lane::publish_patiently(),
+        "take_patiently" => lane::take_patiently(),
+        "publish_large_past_the_stopped" => lane::publish_large_past_the_stopped(),
+        "take_large_in_time" => lane::take_large_in_time(),
+        "take_large_with_a_stop" => lane::take_large_with_a_stop(),
+        "publish_large_until_killed" => lane::publish_large_until_killed(),
+        "take_until_killed" => lane::take_until_killed(),
         "stay_matched" => load::stay_matched(),
         "take_all_cores" => load::take_all_cores(),
         "vanish" => failures::vanish(),
