@@ -9,7 +9,7 @@ use std::sync::Arc;
 use myelin_bench_kit::protocol::{Network, PORTS, System};
 use serde::{Deserialize, Serialize};
 
-use super::namespace::{self, LinkError, VethPair};
+use super::namespace::{self, LinkError, NetworkPath};
 use super::protocol::Request;
 use super::remote::{Connection, agent};
 use super::{Across, Host, RemoteHost, boot_id};
@@ -129,7 +129,7 @@ impl Up {
     /// the next run.
     fn holds_fragments(&self) -> bool {
         let mut pids = self.hosts.iter().filter_map(RemoteHost::pid);
-        self.across.link.is_some() && pids.any(namespace::holds_fragments)
+        self.across.path.is_some() && pids.any(namespace::holds_fragments)
     }
 }
 
@@ -153,6 +153,9 @@ impl Hosts {
         }
         self.shape(link).map_err(|unshaped| unshaped.reason)?;
         let up = self.up()?;
+        if let Some(path) = &up.across.path {
+            path.begin_run(link, run.into())?;
+        }
         let mut across = up.across.clone();
         across.cut = link.cut;
         across.network.iter_mut().for_each(|network| network.port = port_of(run));
@@ -160,17 +163,26 @@ impl Hosts {
         Ok((hosts, across))
     }
 
-    /// Shapes the link. The link of real hosts cannot be shaped.
+    /// Makes and shapes the link. The link of real hosts cannot be shaped.
     pub(crate) fn shape(&mut self, link: &Link) -> Result<(), LinkError> {
+        let are_real = self.choice.are_real();
         let up = self.up().map_err(LinkError::from)?;
         let link = Link { cut: None, ..link.clone() };
-        if let Some(pair) = &up.across.link
-            && up.link.as_ref() != Some(&link)
-        {
-            up.link = None;
-            pair.shape(&link)?;
-            up.link = Some(link);
+        if are_real || up.link.as_ref() == Some(&link) {
+            return Ok(());
         }
+        up.link = None;
+        let path = match up.across.path.take().filter(|path| path.suits(&link)) {
+            Some(path) => path,
+            None => {
+                let pids = up.hosts.iter().filter_map(RemoteHost::pid).collect::<Vec<_>>();
+                up.across.network = namespace::networks(link.routed);
+                Arc::new(NetworkPath::make(&pids, &link)?)
+            }
+        };
+        path.shape(&link)?;
+        up.across.path = Some(path);
+        up.link = Some(link);
         Ok(())
     }
 
@@ -245,15 +257,10 @@ impl Hosts {
             }
             hosts.push(host);
         }
-        let (link, network) = if are_real {
-            (None, ways(&mut hosts)?)
-        } else {
-            let pids = hosts.iter().filter_map(RemoteHost::pid).collect::<Vec<_>>();
-            (Some(Arc::new(VethPair::join(&pids)?)), namespace::networks())
-        };
+        let network = if are_real { ways(&mut hosts)? } else { namespace::networks(false) };
         let names = [hosts[0].name().to_owned(), hosts[1].name().to_owned()];
         let one_machine = hosts[0].boot() == hosts[1].boot();
-        let across = Across { names, network, one_machine, link, cut: None };
+        let across = Across { names, network, one_machine, path: None, cut: None };
         Ok(Up { hosts, across, link: None })
     }
 

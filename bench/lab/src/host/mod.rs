@@ -33,7 +33,7 @@ use crate::tuning::Settings;
 use remote::{Connection, RemoteHost};
 
 pub(crate) use local::LocalHost;
-pub(crate) use namespace::{LinkCut, LinkError, VethPair};
+pub(crate) use namespace::{LinkCut, LinkError, NetworkPath};
 
 /// A process of a run. Several processes can have the same role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -111,15 +111,15 @@ pub(crate) struct ProcessSpec {
 }
 
 /// The two hosts of a run: ping's, then pong's.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct Across {
     pub names: [String; 2],
     /// The network to the other host, from each side.
     pub network: [Network; 2],
     /// Whether both are one machine, with the same counters.
     pub one_machine: bool,
-    /// The link between them, if this session made it.
-    pub link: Option<Arc<VethPair>>,
+    /// What joins them, if this session made it.
+    pub path: Option<Arc<NetworkPath>>,
     /// When it goes down during a run, if it does.
     pub cut: Option<Cut>,
 }

@@ -1,21 +1,22 @@
-//! Two hosts in namespaces of this one, joined by a veth pair.
+//! Two hosts in namespaces of this one, joined by a veth pair, by an emulated link, or by a router
+//! between two of these.
 //!
 //! ```text
 //! agent, own namespaces ── link0 ─────────── link0 ── agent, own namespaces
-//!                   198.18.0.1/30  veth  198.18.0.2/30
+//!                   198.18.0.1/30        198.18.0.2/30
+//!
+//! agent ── link0 ─────────── link0 ── router ── link1 ─────────── link0 ── agent
+//!  198.18.0.1/30      198.18.0.2/30          198.18.1.2/30      198.18.1.1/30
 //! ```
-//! Each has its own network, mounts (`/dev/shm` and `/sys`), host name and System V objects.
-//! Nothing has a name outside, so the namespaces vanish with the agents, and the link with the
-//! namespaces. The addresses are from the range for benchmarks (RFC 2544, RFC 6890) and visible
-//! only inside.
+//! Each host has its own network, mounts (`/dev/shm` and `/sys`), host name and System V objects. The
+//! router is a network without a process. Nothing has a name outside, so the namespaces vanish with
+//! the agents and the lab, and the links with the namespaces. The addresses are from the range for
+//! benchmarks (RFC 2544, RFC 6890) and visible only inside.
 
 use std::ffi::CStr;
-use std::fs::File;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
-use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
-use std::process::Command;
 use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::JoinHandle;
@@ -24,9 +25,10 @@ use std::time::Duration;
 use anyhow::Result as Anyhow;
 use myelin_bench_kit::clock;
 use myelin_bench_kit::protocol::Network;
+use myelin_bench_link::{EmulatedLink, End, Namespace};
 
 use super::remote::{Connection, agent};
-use crate::observe::CutRecord;
+use crate::observe::{CutRecord, LinkRecord};
 use crate::scenario::{Cut, Link};
 use crate::tuning::check;
 
@@ -78,10 +80,15 @@ fn mount(what: &CStr, place: &CStr, kind: Option<&CStr>, flags: libc::c_ulong) -
 }
 
 /// The network from each host to the other.
-pub(super) fn networks() -> [Network; 2] {
-    let [ping, pong] = ADDRESSES.map(IpAddr::from);
+pub(super) fn networks(routed: bool) -> [Network; 2] {
+    let [ping, pong] = addresses(routed).map(IpAddr::from);
     let network = |own, peer| Network { interface: LINK.into(), own, peer, port: 0 };
     [network(ping, pong), network(pong, ping)]
+}
+
+/// The addresses of ping's host and pong's.
+fn addresses(routed: bool) -> [Ipv4Addr; 2] {
+    if routed { [PING_ADDRESS, ROUTED_PONG_ADDRESS] } else { [PING_ADDRESS, PONG_ADDRESS] }
 }
 
 /// Whether the network of this process has incomplete datagrams. If fragments are lost, a kernel
@@ -97,63 +104,127 @@ fn incomplete_datagrams(statistics: &str) -> u64 {
     line.and_then(|rest| rest.split(' ').next()?.parse().ok()).unwrap_or(0)
 }
 
-#[derive(Debug)]
-pub(crate) struct VethPair {
-    spaces: [File; 2],
+/// What joins the two hosts. Dropping it does not remove veth pairs; making another path does.
+pub(crate) struct NetworkPath {
+    /// Ping's host and pong's.
+    hosts: [Namespace; 2],
+    /// Between the two, if there is one.
+    router: Option<Namespace>,
+    /// From ping's host to pong's; empty if the links are veth pairs.
+    emulated: Vec<EmulatedLink>,
 }
 
-impl VethPair {
-    /// Makes the pair between the network namespaces of two processes, and sets the addresses of
-    /// both ends.
-    pub(super) fn join(pids: &[u32]) -> Result<Self, String> {
+/// An interface on the path, and its address.
+type Interface<'a> = (&'a Namespace, &'static str, Ipv4Addr);
+
+impl NetworkPath {
+    /// Makes the path between the network namespaces of two processes, and sets all addresses. It
+    /// replaces an earlier path.
+    pub(super) fn make(pids: &[u32], link: &Link) -> Result<Self, LinkError> {
         let &[ping, pong] = pids else {
-            return Err("two hosts have two agents".into());
+            return Err(LinkError::from("two hosts have two agents".to_owned()));
         };
-        let space = |pid: u32| {
-            File::open(format!("/proc/{pid}/ns/net")).map_err(|error| format!("namespace: {error}"))
-        };
-        let pair = VethPair { spaces: [space(ping)?, space(pong)?] };
-        // Makes both ends in their namespaces at once, so that a killed lab leaves nothing behind.
-        let [end, other] = [ping, pong].map(|pid| format!("name {LINK} netns {pid}"));
-        run_in(None, &format!("ip link add {end} type veth peer {other}"))?;
-        for (host, address) in ADDRESSES.iter().enumerate() {
-            pair.run(host, "ip link set lo up")?;
-            pair.run(host, &format!("ip address add {address}/30 dev {LINK}"))?;
-            // Without this the link carries only IPv6's own traffic.
-            pair.run(host, &format!("ip link set {LINK} addrgenmode none"))?;
+        let failed = |error: io::Error| LinkError::from(format!("namespace: {error}"));
+        let space = |pid| Namespace::of_process(pid).map_err(failed);
+        let hosts = [space(ping)?, space(pong)?];
+        for host in &hosts {
+            // At first there is none.
+            let _ = host.run(&format!("ip link del {LINK}"));
         }
-        for host in 0..2 {
-            pair.raise(host)?;
+        let router = link.routed.then(Namespace::new).transpose().map_err(failed)?;
+        let mut path = NetworkPath { hosts, router, emulated: Vec::new() };
+        if let Some(router) = &path.router {
+            router.enter(|| std::fs::write(IP_FORWARD, "1")).map_err(failed)?;
         }
-        Ok(pair)
+        let mut emulated = Vec::new();
+        for (ends, pid) in path.hops().into_iter().zip([ping, pong]) {
+            if link.is_emulated() {
+                let ends = ends.map(|(namespace, interface, _)| End { namespace, interface });
+                let failed = |error: io::Error| LinkError {
+                    key: link.emulated_keys().next(),
+                    reason: error.to_string(),
+                };
+                emulated.push(EmulatedLink::between(ends).map_err(failed)?);
+                continue;
+            }
+            // Makes both ends in their namespaces at once, so that a killed lab leaves nothing
+            // behind. The end whose host is a process is named by it.
+            let [near, far] = ends;
+            let (pid, (space, own, _), (_, peer, _)) =
+                if path.router.is_none() { (pong, near, far) } else { (pid, far, near) };
+            let pair = format!("type veth peer name {peer} netns {pid}");
+            space.run(&format!("ip link add name {own} {pair}"))?;
+        }
+        path.emulated = emulated;
+        for (space, interface, address) in path.hops().concat() {
+            space.run("ip link set lo up")?;
+            space.run(&format!("ip address add {address}/30 dev {interface}"))?;
+            // Without this the link carries IPv6's own traffic, too.
+            space.run(&format!("ip link set {interface} addrgenmode none"))?;
+            space.run(&format!("ip link set {interface} up"))?;
+        }
+        path.route(0)?;
+        path.route(1)?;
+        Ok(path)
     }
 
-    /// Shapes the link as a scenario asks, each way.
+    /// Whether it is of the kind that `link` needs; a path of another kind must be made anew.
+    pub(super) fn suits(&self, link: &Link) -> bool {
+        self.router.is_some() == link.routed && self.emulated.is_empty() != link.is_emulated()
+    }
+
+    /// The two ends of each link. With a router the first end is the host's, the second the
+    /// router's.
+    fn hops(&self) -> Vec<[Interface<'_>; 2]> {
+        let [ping, pong] = &self.hosts;
+        match &self.router {
+            None => vec![[(ping, LINK, PING_ADDRESS), (pong, LINK, PONG_ADDRESS)]],
+            Some(router) => vec![
+                [(ping, LINK, PING_ADDRESS), (router, LINK, PONG_ADDRESS)],
+                [(pong, LINK, ROUTED_PONG_ADDRESS), (router, ROUTER_LINK, ROUTER_ADDRESS)],
+            ],
+        }
+    }
+
+    /// Shapes each link as a scenario asks, each way.
     pub(crate) fn shape(&self, link: &Link) -> Result<(), LinkError> {
-        for host in 0..2 {
-            self.run(host, &format!("ip link set {LINK} mtu {}", link.mtu))?;
-            // At first there is no queueing discipline, and deleting it fails.
-            let _ = self.run(host, &format!("tc qdisc del dev {LINK} root"));
-            let add = |discipline: String| {
-                self.run(host, &format!("tc qdisc add dev {LINK} root {discipline}"))
-            };
-            if let Some(key) = link.netem_keys().next() {
-                add(netem(link)).map_err(|reason| {
-                    let is_unknown = reason.contains("qdisc kind is unknown");
-                    let lacking = "this kernel has no netem".to_owned();
-                    LinkError { key: Some(key), reason: if is_unknown { lacking } else { reason } }
-                })?;
-            } else if link.rate_mbit > 0.0 {
-                add(tbf(link)).map_err(|reason| LinkError { key: Some("rate_mbit"), reason })?;
+        let wrong = |key| move |reason| LinkError { key: Some(key), reason };
+        for (space, interface, _) in self.hops().concat() {
+            let mtu = format!("ip link set {interface} mtu {}", link.mtu);
+            space.run(&mtu).map_err(wrong("mtu"))?;
+            if self.emulated.is_empty() {
+                // At first there is no queueing discipline, and deleting it fails.
+                let _ = space.run(&format!("tc qdisc del dev {interface} root"));
+                if link.rate_mbit > 0.0 {
+                    let add = format!("tc qdisc add dev {interface} root {}", tbf(link));
+                    space.run(&add).map_err(wrong("rate_mbit"))?;
+                }
             }
         }
         Ok(())
     }
 
+    /// Sets the conditions for a run. The nth frame of a direction has the same fate in each run
+    /// with this seed.
+    pub(super) fn begin_run(&self, link: &Link, seed: u64) -> Result<(), String> {
+        for (at, emulated) in self.emulated.iter().enumerate() {
+            let done = emulated.shape(link.conditions(), 2 * seed + at as u64);
+            done.map_err(|(field, text)| format!("network.{field}: {text}"))?;
+        }
+        Ok(())
+    }
+
+    /// What the emulated links have done to frames in this run; `None` if there is none.
+    pub(crate) fn record(&self) -> Option<LinkRecord> {
+        let frames = self.emulated.iter().map(EmulatedLink::counts).collect();
+        let cpu_ns = self.emulated.iter().map(EmulatedLink::cpu_ns).sum();
+        (!self.emulated.is_empty()).then_some(LinkRecord { frames, cpu_ns })
+    }
+
     /// Takes the link down `cut.at_s` after `start_ns` of CLOCK_MONOTONIC, and up again.
     pub(crate) fn cut(self: &Arc<Self>, start_ns: u64, cut: Cut) -> LinkCut {
         let (stop, stopped) = mpsc::channel();
-        let pair = Arc::clone(self);
+        let path = Arc::clone(self);
         let thread = std::thread::spawn(move || {
             let wait = |until_ns: u64| {
                 let left = Duration::from_nanos(until_ns.saturating_sub(clock::monotonic_ns()));
@@ -162,24 +233,32 @@ impl VethPair {
             if !wait(start_ns + (cut.at_s * 1e9) as u64) {
                 return Ok(None);
             }
-            pair.run(PONG, &format!("ip link set {LINK} down"))?;
+            path.set_up(false)?;
             let at_ns = clock::monotonic_ns();
             wait(at_ns + (cut.for_s * 1e9) as u64);
-            pair.raise(PONG)?;
+            path.set_up(true)?;
             Ok(Some(CutRecord { at_ns, for_ns: clock::monotonic_ns() - at_ns }))
         });
         LinkCut { stop: Some(stop), thread: Some(thread) }
     }
 
-    /// Takes one end up, and routes all traffic that is not local over it, as on a host with one
-    /// network card. So packets to multicast groups use it, too.
-    fn raise(&self, host: usize) -> Result<(), String> {
-        self.run(host, &format!("ip link set {LINK} up"))?;
-        self.run(host, &format!("ip route replace default dev {LINK}"))
+    /// Takes pong's end down or up. The other end loses its carrier, as when a cable is unplugged.
+    fn set_up(&self, up: bool) -> Result<(), String> {
+        if let Some(emulated) = self.emulated.last() {
+            emulated.set_up(up).map_err(|error| error.to_string())?;
+        }
+        let state = if up { "up" } else { "down" };
+        self.hosts[PONG].run(&format!("ip link set {LINK} {state}"))?;
+        // The kernel forgets the routes of an interface that is down.
+        if up { self.route(PONG) } else { Ok(()) }
     }
 
-    fn run(&self, host: usize, words: &str) -> Result<(), String> {
-        run_in(Some(&self.spaces[host]), words)
+    /// Routes all traffic of a host that is not local over its link, as on a host with one network
+    /// card. So packets to multicast groups use it, too. A router does not forward these.
+    fn route(&self, host: usize) -> Result<(), String> {
+        let gateway = if host == PONG { ROUTER_ADDRESS } else { PONG_ADDRESS };
+        let via = self.router.as_ref().map_or(String::new(), |_| format!("via {gateway} "));
+        self.hosts[host].run(&format!("ip route replace default {via}dev {LINK}"))
     }
 }
 
@@ -234,54 +313,7 @@ fn tbf(link: &Link) -> String {
     format!("tbf rate {bits_per_s}bit burst {burst} limit {limit} overhead 24 linklayer ethernet")
 }
 
-/// The parameters for other effects on packets (tc-netem(8)). Its queue also holds the delayed
-/// packets.
-fn netem(link: &Link) -> String {
-    let Link { rate_mbit, delay_ms, jitter_ms, loss_percent, mtu, .. } = link;
-    let mut words = String::from("netem");
-    if *delay_ms > 0.0 {
-        words += &format!(" delay {delay_ms}ms");
-    }
-    if *jitter_ms > 0.0 {
-        words += &format!(" {jitter_ms}ms distribution normal");
-    }
-    if *loss_percent > 0.0 {
-        words += &format!(" loss {loss_percent}%");
-    }
-    let rate = if *rate_mbit > 0.0 { rate_mbit * 1e6 } else { UNLIMITED_BITS_PER_S };
-    let on_its_way = rate / 8.0 * (delay_ms + jitter_ms) * 1e-3 / f64::from(*mtu);
-    if *rate_mbit > 0.0 {
-        words += &format!(" rate {rate}bit 24");
-    }
-    words + &format!(" limit {}", QUEUE_PACKETS + on_its_way as u64)
-}
-
-/// Runs a program of iproute2, in a network namespace if one is given.
-fn run_in(space: Option<&File>, words: &str) -> Result<(), String> {
-    let (program, arguments) = words.split_once(' ').unwrap_or((words, ""));
-    let mut command = Command::new(program);
-    command.args(arguments.split(' '));
-    if let Some(space) = space.map(AsRawFd::as_raw_fd) {
-        // SAFETY: one async-signal-safe system call between fork and exec; the descriptor is open.
-        unsafe {
-            command.pre_exec(move || check(libc::setns(space, libc::CLONE_NEWNET)));
-        }
-    }
-    let output = command.output().map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => {
-            format!("{program} is not installed: apt-get install iproute2")
-        }
-        _ => format!("{program}: {error}"),
-    })?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let complaint = String::from_utf8_lossy(&output.stderr);
-    let complaint = complaint.lines().next().unwrap_or("no reason given");
-    Err(format!("{words}: {complaint}"))
-}
-
-/// A cut takes pong's end down. Ping's end then loses its carrier, as when a cable is unplugged.
+/// The host whose end a cut takes down.
 const PONG: usize = 1;
 /// Bytes of a frame's header, as the kernel counts it.
 const ETHERNET_BYTES: u32 = 14;
@@ -291,10 +323,15 @@ const ETHERNET_BYTES: u32 = 14;
 const BURST_S: f64 = 1e-3;
 /// The kernel's default for a network card (`txqueuelen`).
 const QUEUE_PACKETS: u64 = 1000;
-/// A rate that does not limit anything; only the queue is needed.
-const UNLIMITED_BITS_PER_S: f64 = 10e9;
 const LINK: &str = "link0";
-const ADDRESSES: [Ipv4Addr; 2] = [Ipv4Addr::new(198, 18, 0, 1), Ipv4Addr::new(198, 18, 0, 2)];
+/// The router's interface to pong's host.
+const ROUTER_LINK: &str = "link1";
+const PING_ADDRESS: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
+/// Pong's, or the router's towards ping.
+const PONG_ADDRESS: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 2);
+const ROUTED_PONG_ADDRESS: Ipv4Addr = Ipv4Addr::new(198, 18, 1, 1);
+const ROUTER_ADDRESS: Ipv4Addr = Ipv4Addr::new(198, 18, 1, 2);
+const IP_FORWARD: &str = "/proc/sys/net/ipv4/ip_forward";
 
 #[cfg(test)]
 mod tests {

@@ -17,6 +17,7 @@ mod watched;
 use std::collections::BTreeMap;
 
 use myelin_bench_kit::clock;
+use myelin_bench_link::Counts;
 use serde::{Deserialize, Serialize};
 
 use crate::cgroup::Throttling;
@@ -145,6 +146,15 @@ pub struct ProcessObservation {
     pub pss_bytes: u64,
     /// Name and CPU of each thread.
     pub threads: Vec<(String, u64)>,
+}
+
+/// What emulated links did to frames, from the processes' start to their end.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinkRecord {
+    /// For each link from ping's host to pong's: the frames towards pong, then those towards ping.
+    pub frames: Vec<[Counts; 2]>,
+    /// CPU time of carrying them, in ns. It is the lab's, and no system's.
+    pub cpu_ns: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -64,7 +64,7 @@ fn go(
     processes.observe()?;
     let start_ns = processes.go(&[Role::Pong, Role::Ping], START_DELAY)?;
     let across = spec.across.as_ref();
-    let link_cut = across.and_then(|across| Some(across.link.as_ref()?.cut(start_ns, across.cut?)));
+    let link_cut = across.and_then(|across| Some(across.path.as_ref()?.cut(start_ns, across.cut?)));
     let early = wait_done(spec, processes)?;
     record.notes.extend(early.is_some().then(|| "ended early, by an interruption".into()));
     let mut observation = early.map_or_else(|| processes.observed(), Ok)?;
@@ -99,6 +99,7 @@ fn go(
     record.ping = Some(ping);
     record.pong = Some(pong);
     record.cut = cut;
+    record.link = across.and_then(|across| across.path.as_ref()?.record());
     record.clock_discipline = processes.clock_discipline();
     record.observation = Some(observation);
     Ok(samples)

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::host::{Across, ProcessId};
 use crate::machine::Identity;
-use crate::observe::{CutRecord, Observation};
+use crate::observe::{CutRecord, LinkRecord, Observation};
 use crate::plan::RunPlan;
 use crate::registry::SystemDriver;
 use crate::scenario::Tuning;
@@ -51,6 +51,9 @@ pub struct RunRecord {
     /// When the link between the hosts was down; absent if it never was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut: Option<CutRecord>,
+    /// What an emulated link between the hosts did to frames; absent if there was none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub link: Option<LinkRecord>,
     /// Across hosts: how the clocks of ping's host and pong's host were synchronised, before and
     /// after.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -297,11 +297,9 @@ impl Link {
             let remedy = "leave it out, or use plan.topology = \"two-hosts\"";
             return Err(source.error(source.place("network"), text).remedy(remedy));
         }
-        if self.jitter_ms > self.delay_ms {
-            let text = format!("{} is more than delay_ms, {}", self.jitter_ms, self.delay_ms);
-            let remedy = "a packet cannot arrive before it is sent: raise delay_ms";
-            return Err(source.wrong("network.jitter_ms", text).remedy(remedy));
-        }
+        self.conditions().check().map_err(|(field, text)| {
+            source.wrong(&format!("network.{field}"), text).remedy("raise delay_ms")
+        })?;
         let Some(cut) = self.cut else {
             return Ok(());
         };

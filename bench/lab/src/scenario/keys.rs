@@ -99,8 +99,10 @@ pub(super) const KEYS: &[Key] = &[
     key("network.delay_ms", ALL, Number(0.0, 1e4)),
     key("network.jitter_ms", ALL, Number(0.0, 1e4)),
     key("network.loss_percent", ALL, Number(0.0, 100.0)),
+    key("network.reorder_percent", ALL, Number(0.0, 100.0)),
     // Between the size that every IPv4 host must accept (RFC 791) and the largest packet.
     key("network.mtu", ALL, Number(576.0, 65_535.0)),
+    key("network.routed", ALL, Any),
     key("network.cut", ALL, Any),
     key("network.cut.at_s", ALL, Seconds),
     key("network.cut.for_s", ALL, Number(0.01, 3_600.0)),

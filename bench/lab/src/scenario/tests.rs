@@ -378,7 +378,11 @@ fn link_keys_default_to_an_unshaped_link() {
     assert_eq!(link("mtu = 9000").mtu, 9_000);
     let slow = link("rate_mbit = 50\ndelay_ms = 4\njitter_ms = 1\nloss_percent = 0.5");
     assert_eq!((slow.rate_mbit, slow.delay_ms, slow.jitter_ms), (50.0, 4.0, 1.0));
-    assert_eq!(slow.netem_keys().collect::<Vec<_>>(), ["delay_ms", "jitter_ms", "loss_percent"]);
+    let keys: Vec<_> = slow.emulated_keys().collect();
+    assert_eq!(keys, ["delay_ms", "jitter_ms", "loss_percent"]);
+    // What the kernel does is left to it.
+    assert!(!link("rate_mbit = 50\nrouted = true\nmtu = 1400").is_emulated());
+    assert!(link("delay_ms = 1\nreorder_percent = 2").is_emulated());
     let cut = link("cut = { at_s = 2, for_s = 5 }").cut.unwrap();
     assert_eq!((cut.at_s, cut.for_s), (2.0, 5.0));
     for (keys, expected) in [
@@ -388,6 +392,9 @@ fn link_keys_default_to_an_unshaped_link() {
         ("rate_mbit = 0", "16: rate_mbit: 0 is out of range; use 0.01 to"),
         ("delay_ms = -1", "16: delay_ms: -1 is out of range; use 0 to"),
         ("jitter_ms = 1", "16: jitter_ms: 1 is more than delay_ms, 0; "),
+        ("routed = 1", "16: invalid type"),
+        ("reorder_percent = 1", "16: reorder_percent: a frame overtakes others by having no delay"),
+        ("reorder_percent = 200", "16: reorder_percent: 200 is out of range; use 0 to 100"),
         ("loss_percent = 101", "16: loss_percent: 101 is out"),
         ("mtu = 100", "16: mtu: 100 is out of range; use 576 to 65535"),
         ("cut = { at_s = 2 }", "16: missing field `for_s`"),

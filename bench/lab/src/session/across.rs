@@ -81,11 +81,11 @@ fn shape(hosts: &mut Hosts, link: &Link, scenario: &Scenario) -> Result<()> {
         return Ok(());
     };
     let path = key.map_or("network".into(), |key| format!("network.{key}"));
-    let remedy = if reason.contains("netem") {
-        "`modprobe sch_netem`, or a kernel with CONFIG_NET_SCH_NETEM; without it, only link, \
-         rate_mbit, mtu and cut can be used"
+    let remedy = if link.is_emulated() {
+        "this key needs TAP interfaces (CONFIG_TUN); without them, only link, rate_mbit, mtu, \
+         routed and cut can be used"
     } else {
-        "see tc(8)"
+        "see ip-link(8) and tc(8)"
     };
     Err(scenario.source.wrong(&path, reason).remedy(remedy).into())
 }
