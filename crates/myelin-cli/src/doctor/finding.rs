@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::measure::Measured;
+use super::network::Path;
 
 /// The severity; the worst first. Only [`State::Costs`] makes the exit status 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -176,6 +177,9 @@ pub struct Report {
     /// Leftovers of dead nodes, and the live nodes; absent if not requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub leftovers: Option<Leftovers>,
+    /// The path to another host; absent if not requested.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub network: Option<Path>,
 }
 
 /// The schema of this version.

@@ -1,5 +1,5 @@
 //! `myelin doctor`: causes of latency on this host, the commands that remove them, and leftovers of
-//! killed processes.
+//! killed processes; or what is wrong with the path to another host.
 //!
 //! `host` reads and judges (each cause in a file of its subject), `measure` measures, `finding` is
 //! the result, `render` its text. docs/how-to/doctor.md says what each finding means.
@@ -11,6 +11,7 @@ mod idle;
 mod kernel;
 mod measure;
 mod memory;
+mod network;
 mod preemption;
 mod render;
 mod rights;
@@ -45,6 +46,19 @@ pub struct Options {
     /// Print one JSON object and nothing else; docs/how-to/doctor.md names its fields.
     #[arg(long)]
     json: bool,
+    /// Examine the path to this host instead, best with `myelin doctor --serve` running there.
+    #[arg(long, value_name = "HOST", conflicts_with_all = ["fix", "only", "runtime_dir", "root"])]
+    network: Option<String>,
+    /// Be the partner of `--network` on another host, until Ctrl-C. It asks for no password.
+    #[arg(long, conflicts_with_all = ["fix", "only", "runtime_dir", "root", "network", "json", "domain"])]
+    serve: bool,
+    /// TCP and UDP port of the partner; by default 7390.
+    #[arg(long)]
+    port: Option<u16>,
+    /// Try the ports of this DDS domain; by default that of MYELIN_DOMAIN, or else of 0.
+    #[arg(long, value_name = "N", requires = "network",
+          value_parser = clap::value_parser!(u32).range(..=i64::from(network::DOMAIN_MAX)))]
+    domain: Option<u32>,
     /// Read /proc, /sys, /dev and /boot below this folder, and take the measurements from its
     /// measured.json, if there is one: for tests.
     #[arg(long, value_name = "DIR", hide = true)]
@@ -63,7 +77,14 @@ enum Part {
 /// Exit status 1 if something costs latency, or something is left behind.
 pub fn run(options: &Options) -> Result<ExitCode> {
     check(options)?;
-    let report = examine(options)?;
+    if options.serve {
+        network::serve(options.port.unwrap_or(network::PORT))?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let report = match &options.network {
+        Some(host) => examine_path(host, options)?,
+        None => examine(options)?,
+    };
     if options.json {
         crate::say(&format!("{}\n", serde_json::to_string_pretty(&report)?));
     } else {
@@ -100,7 +121,27 @@ fn examine(options: &Options) -> Result<Report> {
     let costs = |finding: &Finding| finding.state == State::Costs;
     let wrong = findings.iter().flatten().any(costs)
         || leftovers.as_ref().is_some_and(|leftovers| leftovers.left() > 0);
-    Ok(Report { schema: SCHEMA, wrong, findings, measured, leftovers })
+    Ok(Report { schema: SCHEMA, wrong, findings, measured, leftovers, network: None })
+}
+
+fn examine_path(host: &str, options: &Options) -> Result<Report> {
+    let domain = match (options.domain, std::env::var("MYELIN_DOMAIN")) {
+        (Some(domain), _) => domain,
+        (None, Ok(text)) if !text.is_empty() => domain_of(&text)?,
+        (None, _) => 0,
+    };
+    let path = network::examine(host, options.port.unwrap_or(network::PORT), domain)?;
+    let wrong = path.findings.iter().any(|finding| finding.state == State::Costs);
+    let (findings, measured, leftovers) = Default::default();
+    Ok(Report { schema: SCHEMA, wrong, findings, measured, leftovers, network: Some(path) })
+}
+
+fn domain_of(text: &str) -> Result<u32, InputError> {
+    let domain = text.parse().ok().filter(|domain| *domain <= network::DOMAIN_MAX);
+    domain.ok_or_else(|| {
+        let remedy = format!("use 0 to {}", network::DOMAIN_MAX);
+        InputError::new(format!("MYELIN_DOMAIN: {text:?} is no domain")).remedy(remedy)
+    })
 }
 
 /// The measurements of another host, as `--json` printed them.
@@ -117,6 +158,10 @@ fn check(options: &Options) -> Result<(), InputError> {
     if options.only == Some(Part::Host) && about_leftovers {
         let error = InputError::new("--fix and --runtime-dir apply only to leftovers");
         return Err(error.remedy("leave out --only host"));
+    }
+    if options.port.is_some() && options.network.is_none() && !options.serve {
+        let error = InputError::new("--port is that of the partner at the other end of a path");
+        return Err(error.remedy("give --network HOST or --serve"));
     }
     match &options.root {
         Some(root) if !root.is_dir() => {

@@ -2,6 +2,7 @@
 
 use super::finding::{Basis, Cost, Finding, Report, State};
 use super::measure::{Measured, Quantiles};
+use super::network::Path;
 
 /// The whole report; ends with a line feed.
 pub fn text(report: &Report) -> String {
@@ -11,6 +12,9 @@ pub fn text(report: &Report) -> String {
             text += &one(finding);
         }
         text.push('\n');
+    }
+    if let Some(path) = &report.network {
+        text += &path_to(path);
     }
     if let Some(measured) = &report.measured {
         text += &measurements(measured);
@@ -28,6 +32,25 @@ pub fn text(report: &Report) -> String {
         };
     }
     text
+}
+
+fn path_to(path: &Path) -> String {
+    let Path { host, address, own_address, interface, partner_missing, findings } = path;
+    let named =
+        if *host == address.to_string() { host.clone() } else { format!("{host} ({address})") };
+    let mut text = format!("path to {named} by {interface}, from {own_address}\n");
+    if let Some(reason) = partner_missing {
+        text += &format!("no partner there: {reason}\n");
+    }
+    text.push('\n');
+    text.extend(findings.iter().map(one));
+    let count = |state| findings.iter().filter(|finding| finding.state == state).count();
+    text + &match (count(State::Costs), count(State::Unknown)) {
+        (0, 0) => "\nnothing on this path needs to change\n".to_owned(),
+        (0, unknown) => format!("\nnothing that was measured needs to change; {unknown} unknown\n"),
+        (1, _) => "\n1 fault of this path was found\n".to_owned(),
+        (faults, _) => format!("\n{faults} faults of this path were found\n"),
+    }
 }
 
 fn one(finding: &Finding) -> String {

@@ -12,6 +12,7 @@ mod compatibility;
 mod damaged;
 mod doctor;
 mod doctor_host;
+mod doctor_network;
 mod faults;
 mod graph;
 #[path = "../../../myelin-shm/tests/itself/mod.rs"]

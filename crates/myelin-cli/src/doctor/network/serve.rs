@@ -1,0 +1,120 @@
+//! `myelin doctor --serve`: the partner at the other end of a path.
+
+use std::io::{self, Read, Write};
+use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result};
+use myelin_bench_lab::stderr::print_line;
+
+use super::listener::{DOMAIN_MAX, Listener, send_to_all};
+use super::protocol::{Peer, Reply, Request, VERSION};
+
+/// Serves until it is ended by a signal.
+///
+/// # Errors
+/// The port is taken.
+pub fn serve(port: u16) -> Result<()> {
+    let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, port))
+        .with_context(|| format!("--serve: TCP port {port}"))?;
+    let port = listener.local_addr()?.port();
+    crate::say(&format!("serving `myelin doctor --network` at port {port}, until Ctrl-C\n"));
+    for stream in listener.incoming() {
+        let stream = stream?;
+        std::thread::spawn(move || {
+            let from = stream.peer_addr();
+            if let (Err(error), Ok(from)) = (answer(stream, port), from) {
+                print_line(format_args!("{}: {error}", from.ip()));
+            }
+        });
+    }
+    Ok(())
+}
+
+/// Answers the requests of one connection.
+fn answer(stream: TcpStream, port: u16) -> io::Result<()> {
+    let (IpAddr::V4(own), IpAddr::V4(client)) =
+        (stream.local_addr()?.ip(), stream.peer_addr()?.ip())
+    else {
+        return Err(io::Error::other("not an IPv4 address"));
+    };
+    let mut peer = Peer::new(stream)?;
+    let mut open = None;
+    while let Some(request) = peer.receive()? {
+        let reply = match request {
+            Request::Hello { version, .. } if version != VERSION => {
+                failed(format!("the partner speaks version {VERSION}, this end {version}"))
+            }
+            Request::Hello { domain, .. } => {
+                match Listener::open(own, client, domain.min(DOMAIN_MAX), Some(port)) {
+                    Ok(listener) => {
+                        let ports = listener.ports().to_vec();
+                        open = Some((listener, domain.min(DOMAIN_MAX)));
+                        Reply::Hello { version: VERSION, ports }
+                    }
+                    Err(error) => failed(format!("UDP port {port} of the partner: {error}")),
+                }
+            }
+            Request::Time => {
+                let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+                Reply::Time { ns: since.as_nanos() as u64 }
+            }
+            Request::Heard => match &open {
+                Some((listener, _)) => Reply::Heard(listener.heard()),
+                None => failed("no hello came before".into()),
+            },
+            Request::Send { ports } => match &open {
+                // Only to the host that asks.
+                Some((_, domain)) => {
+                    let ports = &ports[..ports.len().min(PORTS_MAX)];
+                    match send_to_all(own, client, *domain, ports) {
+                        Ok(()) => Reply::Sent,
+                        Err(error) => failed(error.to_string()),
+                    }
+                }
+                None => failed("no hello came before".into()),
+            },
+            Request::Sink => {
+                let (bytes, ns) = count(peer.bytes())?;
+                Reply::Counted { bytes, ns }
+            }
+            Request::Source { ms } => {
+                return send_for(peer.stream(), Duration::from_millis(ms).min(SOURCE_MAX));
+            }
+        };
+        peer.send(&reply)?;
+    }
+    Ok(())
+}
+
+fn failed(reason: String) -> Reply {
+    Reply::Failed { reason }
+}
+
+/// Reads to the end: the bytes, and the time from the first to the last.
+pub fn count(from: &mut impl Read) -> io::Result<(u64, u64)> {
+    let (mut buffer, mut bytes) = (vec![0; BUFFER_BYTES], 0);
+    let (mut begin, mut end) = (None, Duration::ZERO);
+    loop {
+        let read = from.read(&mut buffer)?;
+        let begin: Instant = *begin.get_or_insert_with(Instant::now);
+        if read == 0 {
+            return Ok((bytes, end.as_nanos() as u64));
+        }
+        bytes += read as u64;
+        end = begin.elapsed();
+    }
+}
+
+/// Writes for so long. What the kernel still holds is not waited for.
+pub fn send_for(to: &mut impl Write, duration: Duration) -> io::Result<()> {
+    let (buffer, begin) = (vec![0; BUFFER_BYTES], Instant::now());
+    while begin.elapsed() < duration {
+        to.write_all(&buffer)?;
+    }
+    Ok(())
+}
+
+const BUFFER_BYTES: usize = 128 << 10;
+const SOURCE_MAX: Duration = Duration::from_secs(5);
+const PORTS_MAX: usize = 64;

@@ -1,0 +1,167 @@
+//! `myelin doctor --network` between namespaces: a good path, a bad one behind a router, and one
+//! without a partner. Needs root.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+use myelin_bench_link::{Conditions, EmulatedLink, End, Namespace};
+use serde_json::Value;
+
+const OWN: &str = "10.79.0.1";
+const PEER: &str = "10.79.0.2";
+const ROUTED_PEER: &str = "10.79.1.2";
+const LINK: &str = "link0";
+
+/// A new namespace with its loopback up; `None`, with a message, without permission.
+fn namespace() -> Option<Namespace> {
+    let made = Namespace::new();
+    if let Err(error) = &made {
+        println!("skipped: network namespaces need root: {error}");
+    }
+    let made = made.ok()?;
+    made.run("ip link set lo up").unwrap();
+    Some(made)
+}
+
+/// Joins two namespaces; the interfaces have these names and addresses.
+fn join(ends: [(&Namespace, &str, &str); 2]) -> EmulatedLink {
+    let link = ends.map(|(namespace, interface, _)| End { namespace, interface });
+    let link = EmulatedLink::between(link).unwrap();
+    for (namespace, interface, address) in ends {
+        namespace.run(&format!("ip address add {address}/24 dev {interface}")).unwrap();
+        namespace.run(&format!("ip link set {interface} up")).unwrap();
+    }
+    link
+}
+
+fn doctor() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_myelin"));
+    command.arg("doctor");
+    command
+}
+
+/// The partner in a namespace, and its port. Killed when it is dropped.
+struct Partner(Child, String);
+
+impl Partner {
+    fn start(namespace: &Namespace) -> Self {
+        let mut command = doctor();
+        let command = command.args(["--serve", "--port", "0"]).stdout(Stdio::piped());
+        let mut child = namespace.host(command).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let port = line.split("at port ").nth(1).and_then(|rest| rest.split(',').next());
+        Partner(child, port.unwrap_or_else(|| panic!("{line}")).to_owned())
+    }
+}
+
+impl Drop for Partner {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn examine(from: &Namespace, host: &str, port: &str) -> (Output, Value) {
+    let mut command = doctor();
+    let arguments = ["--network", host, "--port", port, "--json"];
+    let output = from.host(command.args(arguments)).output().unwrap();
+    let report = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{output:?}"));
+    (output, report)
+}
+
+/// The state of a finding, and its values.
+fn finding<'a>(report: &'a Value, cause: &str) -> (&'a str, &'a Value) {
+    let findings = report["network"]["findings"].as_array().unwrap();
+    let found = findings.iter().find(|finding| finding["cause"] == cause);
+    let found = found.unwrap_or_else(|| panic!("{cause}: {report}"));
+    (found["state"].as_str().unwrap(), &found["values"])
+}
+
+#[test]
+fn a_good_path_costs_nothing() {
+    let (Some(here), Some(there)) = (namespace(), namespace()) else { return };
+    let _link = join([(&here, LINK, OWN), (&there, LINK, PEER)]);
+    let partner = Partner::start(&there);
+    let (output, report) = examine(&here, PEER, &partner.1);
+    assert_eq!(output.status.code(), Some(0), "{report}");
+    let network = &report["network"];
+    assert_eq!((&network["own_address"], &network["interface"]), (&OWN.into(), &LINK.into()));
+    for cause in ["loss", "large_datagrams", "mtu", "clock_offset", "udp_ports", "multicast"] {
+        assert_eq!(finding(&report, cause).0, "ok", "{report}");
+    }
+    assert_eq!(finding(&report, "mtu").1["path_mtu_bytes"], 1_500);
+    assert!(finding(&report, "bandwidth").1["to_mbit"].as_f64() > Some(1.0), "{report}");
+    assert!(report.get("findings").is_none() && report.get("leftovers").is_none(), "{report}");
+
+    // The partner serves one after the other, also by name and as text.
+    let mut command = doctor();
+    let arguments = ["--network", PEER, "--port", &partner.1];
+    let output = here.host(command.args(arguments)).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.starts_with("path to 10.79.0.2 by link0, from 10.79.0.1\n"), "{text}");
+    assert!(text.ends_with("nothing on this path needs to change\n"), "{text}");
+}
+
+#[test]
+fn a_bad_path_behind_a_router_is_named() {
+    let (Some(here), Some(router), Some(there)) = (namespace(), namespace(), namespace()) else {
+        return;
+    };
+    let near = join([(&here, LINK, OWN), (&router, LINK, PEER)]);
+    let _far = join([(&router, "link1", "10.79.1.1"), (&there, LINK, ROUTED_PEER)]);
+    router.enter(|| std::fs::write("/proc/sys/net/ipv4/ip_forward", "1")).unwrap();
+    here.run(&format!("ip route add default via {PEER}")).unwrap();
+    there.run("ip route add default via 10.79.1.1").unwrap();
+    router.run("ip link set link1 mtu 1400").unwrap();
+    let ms = Duration::from_millis;
+    let conditions =
+        Conditions { delay: ms(5), jitter: ms(2), loss_percent: 5.0, ..Conditions::default() };
+    near.shape(conditions, 1).unwrap();
+    let partner = Partner::start(&there);
+    let (output, report) = examine(&here, ROUTED_PEER, &partner.1);
+    assert_eq!(output.status.code(), Some(1), "{report}");
+    // Of 200 packets and their answers 5 % each way.
+    let (state, values) = finding(&report, "loss");
+    let percent = values["loss_percent"].as_f64().unwrap();
+    assert!(state == "costs" && (3.0..20.0).contains(&percent), "{report}");
+    let (_, values) = finding(&report, "round_trip");
+    assert!(values["round_trip_p50_us"].as_f64() >= Some(6_000.0), "{values}");
+    for cause in ["large_datagrams", "mtu", "multicast"] {
+        assert_eq!(finding(&report, cause).0, "costs", "{cause}: {report}");
+    }
+    assert_eq!(finding(&report, "mtu").1["path_mtu_bytes"], 1_400);
+    // Each port was tried five times, so that the loss is not taken for a firewall.
+    assert_eq!(finding(&report, "udp_ports").0, "ok", "{report}");
+}
+
+#[test]
+fn without_a_partner_the_path_is_measured_as_far_as_it_can_be() {
+    let (Some(here), Some(there)) = (namespace(), namespace()) else { return };
+    let _link = join([(&here, LINK, OWN), (&there, LINK, PEER)]);
+    let (output, report) = examine(&here, PEER, "7390");
+    assert_eq!(output.status.code(), Some(0), "{report}");
+    assert_eq!(finding(&report, "round_trip").0, "ok", "{report}");
+    for cause in ["large_datagrams", "bandwidth", "clock_offset", "udp_ports", "multicast"] {
+        assert_eq!(finding(&report, cause).0, "unknown", "{cause}: {report}");
+    }
+    assert!(report.to_string().contains("run `myelin doctor --serve` on 10.79.0.2"), "{report}");
+}
+
+#[test]
+fn mistakes_in_the_arguments_are_named() {
+    for (arguments, expected) in [
+        (&["--network", "no.such.host.invalid"][..], "error: --network no.such.host.invalid: "),
+        (&["--network", "::1"], "error: --network ::1: it has no IPv4 address; "),
+        (&["--network", "127.0.0.1", "--domain", "231"], "231 is not in 0..=230"),
+        (&["--network", "127.0.0.1", "--fix"], "cannot be used with"),
+        (&["--serve", "--network", "127.0.0.1"], "cannot be used with"),
+        (&["--port", "7390"], "--network HOST or --serve"),
+    ] {
+        let output = doctor().args(arguments).output().unwrap();
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {complaint}");
+        assert!(complaint.contains(expected), "{arguments:?}: {complaint}");
+    }
+}
