@@ -11,6 +11,7 @@ mod late;
 mod load;
 mod losses;
 mod matching;
+mod routed;
 mod security;
 mod services;
 #[path = "../support/mod.rs"]
@@ -106,6 +107,8 @@ fn the_other_side() {
         "serve_until_killed" => services::serve_until_killed(),
         "serve_until_told" => services::serve_until_told(),
         "call_a_service" => services::call_a_service(),
+        "publish_and_stay" => routed::publish_and_stay(),
+        "take_and_stay" => routed::take_and_stay(),
         "take_and_count_losses" => losses::take_and_count_losses(),
         "publish_secret" => security::publish_secret(),
         "take_secret" => security::take_secret(),

@@ -49,6 +49,29 @@ impl Hosts {
         Some(Hosts { one: Host::new(), other: Host::new() })
     }
 
+    /// Both, in two subnets, and the router between them, which forwards no multicast.
+    pub fn routed() -> Option<(Hosts, Host)> {
+        let hosts = Hosts::apart()?;
+        let router = Host::new();
+        let pid = router.0.child.id().to_string();
+        for (host, address, gateway, name) in [
+            (&hosts.one, ONE, "10.77.0.254", "to-one"),
+            (&hosts.other, ROUTED_OTHER, "10.78.0.254", "to-other"),
+        ] {
+            let peer = ["type", "veth", "peer", "name", name, "netns", &pid];
+            host.ip(&[&["link", "add", LINK][..], &peer].concat());
+            router.ip(&["addr", "add", &format!("{gateway}/24"), "dev", name]);
+            router.ip(&["link", "set", name, "up"]);
+            host.ip(&["link", "set", LINK, "up"]);
+            host.address("add", address);
+            host.ip(&["route", "add", "default", "via", gateway]);
+        }
+        let mut forward = router.command("sh");
+        forward.args(["-c", "echo 1 > /proc/sys/net/ipv4/ip_forward"]);
+        assert!(forward.status().unwrap().success());
+        Some((hosts, router))
+    }
+
     /// Makes the link.
     pub fn connect(&self) {
         let Hosts { one, other } = self;
@@ -111,6 +134,13 @@ impl Host {
     ) -> Process {
         let mut command = self.command(std::env::current_exe().unwrap());
         command.envs(variables.iter().copied()).stderr(stderr);
+        Process::start(command, role)
+    }
+
+    /// Starts a role on it that looks for these hosts.
+    pub fn run_with_peers(&self, role: &str, peers: &str) -> Process {
+        let mut command = self.command(std::env::current_exe().unwrap());
+        command.env("MYELIN_PEERS", peers);
         Process::start(command, role)
     }
 
@@ -251,3 +281,5 @@ const ROLE: &str = "MYELIN_TEST_ROLE";
 pub const LINK: &str = "veth0";
 pub const ONE: &str = "10.77.0.1";
 const OTHER: &str = "10.77.0.2";
+/// The other host's address behind a router.
+pub const ROUTED_OTHER: &str = "10.78.0.2";
