@@ -4,8 +4,8 @@
 Recomputes cells drawn at random from the sample files of a results folder, as docs/reference/results.md
 describes them, with numpy and nothing of Myelin's, and compares them with summary.json: counts,
 percentiles and their intervals exactly, means to rounding; and with details.json.zst: where the time
-goes, the ten slowest messages, the timeline of a run and its rows by second. Prints a line for each
-cell; exits with 1 if one differs.
+goes, the ten slowest messages, the timeline of a run, its rows by second, and figures of each single
+run. Prints a line for each cell; exits with 1 if one differs.
 
 Loss is recomputed where every message has a record, which is everywhere but with `record_every` and
 in floods. Of cells across two machines only round trips are: what goes one way is on two hosts' clocks
@@ -416,6 +416,43 @@ def check_details(cell, detail, runs, record_every):
     return {name: (found[name], there[name]) for name in found if not is_same(found[name], there[name])}
 
 
+def figures_of_run(workload, run, values, subscribers):
+    """Of one run, as figures.parquet and details.json.zst have them; a figure is absent where it is withheld."""
+    ping, pong = run["ping"], run["pong"]
+    measured_s = (ping["end_ns"] - ping["begin_ns"]) * 1e-9
+    figures = {"startup_ms": run["startup_ms"], "sent": ping["sent"]}
+    for name, quantile in (("p50_us", 0.5), ("p99_us", 0.99)):
+        rank = max(math.ceil(quantile * len(values)), 1)
+        if len(values) >= (BEYOND_MIN if quantile == 0.5 else rank + BEYOND_MIN):
+            value = numpy.partition(values, rank - 1)[rank - 1]
+            figures[name] = None if value == NEVER else int(value) / 1e3
+    due = ping["sent"] * (1 if workload == "roundtrip" else subscribers)
+    taken = ping["received"] if workload == "roundtrip" else pong["received"]
+    if workload != "roundtrip":
+        figures["lost"] = max(due - taken, 0)
+    if run.get("observation"):
+        memory = [process["pss_bytes"] for process in run["observation"]["processes"]]
+        figures |= {"pss_bytes": sum(memory)}
+        own = {name: end["cpu_ns"] for name, end in (("ping", ping), ("pong", pong)) if end.get("cpu_ns") is not None}
+        # Of several processes of a role the first has the account of all.
+        part = min(1.0, measured_s * 1e9 / max(run["observation"]["wall_ns"], 1))
+        cpu_ns = 0
+        for process in run["observation"]["processes"]:
+            role, _, further = process["name"].partition("-")
+            cpu_ns += process["cpu_ns"] * part if role not in own else 0 if further else own[role]
+        if ping["sent"]:
+            figures["cpu_us_per_message"] = cpu_ns / 1e3 / ping["sent"]
+    return figures
+
+
+def check_runs(detail, found):
+    """What differs of the figures of single runs, `found` by the order of the run."""
+    there = {run["order"]: run["figures"] for run in detail["runs"]}
+    return {f"figures of run {order}": (figures, there[order]) for order, figures in found.items()
+            if not is_same(figures, {name: there[order].get(name) for name in figures})
+            or not figures.keys() <= there[order].keys()}
+
+
 def used(cell, runs):
     """Valid runs, or, of a cell without one, all that came to their end."""
     numbers = {int(reason.split(":")[0].split()[1]) for reason in cell["invalid_reasons"]
@@ -434,12 +471,14 @@ def has_one_clock(cell):
 def check(folder, cell, detail, scenario, has_loans, runs):
     """What differs; empty if nothing does."""
     workload = cell.get("workload", "roundtrip")
-    pooled, sent, taken, own, samples_here = [], 0, 0, [], 0
+    pooled, sent, taken, own, samples_here, singles = [], 0, 0, [], 0, {}
     for run in used(cell, runs):
         ping, pong = samples(folder, run, "ping"), samples(folder, run, "pong")
         values, taken_here = latencies(workload, cell["params"]["rate_hz"], ping, pong)
         pooled.append(with_lost(workload, cell["params"]["subscribers"], run, values))
         samples_here += len(values)
+        subscribers = cell["params"]["subscribers"]
+        singles[run["order"]] = figures_of_run(workload, run, pooled[-1], subscribers)
         own.append(Run(run["repeat"] + 1, workload, cell["params"]["rate_hz"], has_loans, ping, pong))
         sent += len(ping)
         taken = None if taken_here is None else taken + taken_here
@@ -463,6 +502,7 @@ def check(folder, cell, detail, scenario, has_loans, runs):
     there |= {name: cell.get(name) for name in keys + ["interval_level_percent"]}
     differs = {name: (found[name], there[name]) for name in found
                if not is_same(found[name], there[name])}
+    differs |= check_runs(detail, singles)
     return differs | check_details(cell, detail, own, record_every), found
 
 

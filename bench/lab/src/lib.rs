@@ -10,6 +10,7 @@ pub mod baseline;
 pub mod cgroup;
 pub mod compare;
 pub mod export;
+mod figures;
 mod ftrace;
 mod host;
 pub mod input_error;

@@ -12,7 +12,7 @@ pub(crate) mod size;
 
 pub use cells::CellPlan;
 use cells::cells_of;
-pub(crate) use cells::one;
+pub(crate) use cells::{one, waits};
 pub use check::{check, leave_out_unsupported};
 use myelin_bench_kit::protocol::{self, PROTOCOL, Prepare, Role, System, Wait};
 use rand::seq::SliceRandom;

@@ -15,6 +15,7 @@
 //! describes each file for other programs.
 
 mod lines;
+mod run;
 mod samples;
 #[cfg(test)]
 mod tests;
@@ -34,11 +35,10 @@ use crate::machine::Machine;
 use crate::observe::series::Series;
 use crate::plan::{self, CellPlan, Plan, RunPlan, SCHEMA};
 use crate::recording::trace_file;
-pub use crate::run::RunRecord;
-use crate::run::RunSamples;
 use crate::scenario::Scenario;
 pub use lines::Lines;
 use lines::Origin;
+pub use run::{RunRecord, RunSamples};
 use samples::file_of;
 
 /// A results folder.

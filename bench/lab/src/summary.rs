@@ -15,10 +15,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::machine::Machine;
 use crate::plan::one;
-pub use cell::Cell;
-#[cfg(test)]
-pub(crate) use cell::{Better, OverRuns};
-pub(crate) use cell::{METRICS, Metric, Value};
+pub(crate) use cell::{Better, METRICS, OverRuns, Value, is_steady};
+pub use cell::{Cell, Compared, Metric};
 pub use timeline::{
     Around, Bin, HeatMap, ObservedColumns, SlowMessage, Stage, StageMean, Stages, Timeline, Window,
 };
@@ -343,7 +341,7 @@ pub struct Detail {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub even_us: Vec<f64>,
     /// Each single run, in the order of execution.
-    pub runs: Vec<RunPoint>,
+    pub runs: Vec<RunFigures>,
     /// Rows of one second each, from the first valid run; empty for runs shorter than two seconds.
     pub seconds: Vec<Second>,
     /// Observations over time, from the first valid run; absent if there are none.
@@ -387,42 +385,19 @@ pub struct CurvePoint {
     pub high_us: f64,
 }
 
-/// One run of a cell.
+/// One run of a cell, and its rows of `figures.parquet`.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct RunPoint {
+pub struct RunFigures {
     /// Position in the order of execution of the whole plan, from 0.
     pub order: u32,
-    /// Median round trip, publish call or one-way latency; null with too few samples.
-    pub p50_us: Option<f64>,
-    /// 99th percentile; null with too few samples.
-    pub p99_us: Option<f64>,
     /// Whether the run was valid.
     pub valid: bool,
     /// The latency at each of [`RUN_QUANTILES`], from the first up to the last one with ten samples
     /// beyond it.
     #[serde(default)]
     pub curve_us: Vec<f64>,
-    /// Like `p50_us`, for messages whose two ends were on different CPUs.
-    #[serde(default)]
-    pub cross_p50_us: Option<f64>,
-    /// Like `p99_us`, for messages whose two ends were on different CPUs.
-    #[serde(default)]
-    pub cross_p99_us: Option<f64>,
-    /// Time until pong took a message; only for start-ups.
-    #[serde(default)]
-    pub first_sample_us: Option<f64>,
-    /// CPU of ping, pong and daemons per published message; null if not observed.
-    #[serde(default)]
-    pub cpu_us_per_message: Option<f64>,
-    /// Proportional memory of ping, pong and daemons at the end; null if not observed.
-    #[serde(default)]
-    pub pss_bytes: Option<u64>,
-    /// Messages taken per second, back to back; only for floods.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub taken_per_s: Option<f64>,
-    /// The highest rate without loss; only for floods.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub lossless_per_s: Option<f64>,
+    /// By the name of the metric; null is infinite.
+    pub(crate) figures: BTreeMap<String, Option<f64>>,
 }
 
 /// A percentile of each single run.
@@ -434,24 +409,60 @@ pub enum Percentile {
     P99,
 }
 
-impl RunPoint {
-    /// Its latency; with `across` only of messages whose two ends were on different CPUs.
-    pub fn latency(&self, at: Percentile, across: bool) -> Option<f64> {
-        match (at, across) {
-            (Percentile::P50, false) => self.p50_us,
-            (Percentile::P50, true) => self.cross_p50_us,
-            (Percentile::P99, false) => self.p99_us,
-            (Percentile::P99, true) => self.cross_p99_us,
+impl RunFigures {
+    /// A run with these figures.
+    pub fn new<'a>(
+        order: u32,
+        valid: bool,
+        figures: impl IntoIterator<Item = (&'a str, Option<f64>)>,
+    ) -> Self {
+        let mut run = RunFigures { order, valid, ..RunFigures::default() };
+        for (name, value) in figures {
+            run.set(name, value);
         }
+        run
     }
 
-    /// Whether it should have a latency; with `across`, whether it has messages across CPUs.
-    pub fn is_placed(&self, across: bool) -> bool {
-        !across || self.cross_p50_us.is_some()
+    /// The figure; `None` if it was not measured or has too few samples.
+    pub fn get(&self, name: &str) -> Option<f64> {
+        self.figures.get(name).map(|value| value.unwrap_or(f64::INFINITY))
+    }
+
+    /// Sets a figure, or removes it.
+    pub fn set(&mut self, name: &str, value: Option<f64>) {
+        match value {
+            Some(value) => {
+                self.figures.insert(name.to_owned(), Some(value).filter(|it| it.is_finite()))
+            }
+            None => self.figures.remove(name),
+        };
+    }
+
+    /// All figures, by name.
+    pub fn all(&self) -> impl Iterator<Item = (&str, f64)> {
+        self.figures.iter().map(|(name, value)| (name.as_str(), value.unwrap_or(f64::INFINITY)))
+    }
+
+    /// Whether it lacks something without this figure. A run without messages across CPUs does not
+    /// lack their latency.
+    pub(crate) fn should_have(&self, figure: &str) -> bool {
+        !figure.starts_with("cross_") || self.get("cross_p50_us").is_some()
     }
 }
 
-/// Quantiles of [`RunPoint::curve_us`]: tenths up to p90, then steps of at most half a nine.
+impl Percentile {
+    /// The figure of a run; with `across` only of messages whose two ends were on different CPUs.
+    pub fn figure(self, across: bool) -> &'static str {
+        match (self, across) {
+            (Percentile::P50, false) => "p50_us",
+            (Percentile::P50, true) => "cross_p50_us",
+            (Percentile::P99, false) => "p99_us",
+            (Percentile::P99, true) => "cross_p99_us",
+        }
+    }
+}
+
+/// Quantiles of [`RunFigures::curve_us`]: tenths up to p90, then steps of at most half a nine.
 pub const RUN_QUANTILES: [f64; 19] = [
     0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999,
     0.9995, 0.9998, 0.9999,

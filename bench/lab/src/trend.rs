@@ -313,8 +313,8 @@ impl FigureHistory {
 
     /// The last value with its unit; a dash if there is none.
     fn last_text(&self) -> String {
-        let unit = self.figure.unit.split(' ').next().unwrap_or_default();
-        let text = self.last().map(|value| format!("{} {unit}", self.figure.text(value)));
+        let unit = self.how.unit.split(' ').next().unwrap_or_default();
+        let text = self.last().map(|value| format!("{} {unit}", self.figure.compared_text(value)));
         text.unwrap_or_else(|| crate::report::format::WITHHELD.to_owned())
     }
 

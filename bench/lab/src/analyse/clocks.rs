@@ -34,7 +34,6 @@ mod tests;
 use myelin_bench_kit::protocol::Exchange;
 
 pub(crate) use apply::{Clocks, apply};
-pub(super) use apply::{figures, remarks};
 use fit::Fit;
 
 /// Maps pong's clock to ping's during a run.

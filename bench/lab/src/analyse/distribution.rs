@@ -23,39 +23,15 @@ impl Sorted {
 
     /// All values of all `runs`. Distributions are merged; percentiles never are.
     pub fn pooled<'a>(runs: impl Iterator<Item = &'a Sorted>) -> Self {
-        Sorted::of_runs(runs.map(|run| run.values.as_slice()))
-    }
-
-    /// Like [`Sorted::pooled`], for unsorted runs.
-    pub fn of_runs<'a>(runs: impl Iterator<Item = &'a [i64]>) -> Self {
-        let (mut values, mut largest) = (Vec::new(), Vec::new());
-        for run in runs {
-            values.extend_from_slice(run);
-            largest.extend(run.iter().max());
-        }
-        largest.sort_unstable();
-        let second_largest = largest.len().checked_sub(2).map(|place| largest[place]);
-        Sorted { second_largest, ..Sorted::new(values) }
-    }
-
-    /// Like [`Sorted::new`], with the `lost` messages of `received` + `lost`. `values` may be those
-    /// of a part of the received messages; then it gets as large a part of the lost ones, rounded
-    /// up.
-    pub fn with_lost(mut values: Vec<i64>, lost: u64, received: u64) -> Self {
-        let part = u128::from(lost) * values.len() as u128;
-        let missing = part.div_ceil(u128::from(received).max(1)) as usize;
-        values.extend(std::iter::repeat_n(NEVER, missing));
-        Sorted::new(values)
+        let Unsorted { mut values, second_largest } = Unsorted::of(runs.map(|run| &run.values));
+        // This sort recognises the ascending runs and merges them.
+        values.sort();
+        Sorted { values, second_largest }
     }
 
     /// The values of the messages that arrived.
     pub fn arrived(&self) -> &[i64] {
         &self.values[..self.values.partition_point(|value| *value < NEVER)]
-    }
-
-    /// The least and the greatest value of the messages that arrived.
-    pub fn range(&self) -> Option<(i64, i64)> {
-        Some((*self.arrived().first()?, *self.arrived().last()?))
     }
 
     /// The quantile by nearest rank: the smallest value with at least `quantile` of all values at
@@ -64,13 +40,10 @@ impl Sorted {
         self.values.get(rank(self.values.len(), quantile) - 1).copied()
     }
 
-    /// The quantile, if enough values support it ([`is_supported`]). Beyond the median, at least
-    /// two runs must reach it, because one stall can delay many messages.
+    /// The quantile, if enough values support it, and at least two of several runs reach it.
     pub fn supported(&self, quantile: f64) -> Option<i64> {
-        let found =
-            self.quantile(quantile).filter(|_| is_supported(self.values.len(), quantile))?;
-        let is_shared = self.second_largest.is_none_or(|largest| found <= largest);
-        (quantile <= 0.5 || is_shared).then_some(found)
+        let is_shown = |it: &i64| is_shown(*it, self.values.len(), self.second_largest, quantile);
+        self.quantile(quantile).filter(is_shown)
     }
 
     /// The confidence interval of the quantile over `runs`, whose values these are, in
@@ -106,20 +79,88 @@ impl Sorted {
 
     /// The distribution in microseconds, for reports; `None` if nothing arrived.
     pub fn distribution(&self) -> Option<Distribution> {
-        let (min, max) = self.range()?;
-        let arrived = self.arrived();
-        let mean = arrived.iter().map(|value| *value as f64).sum::<f64>() / arrived.len() as f64;
-        let at = |quantile| self.supported(quantile).map(us);
-        Some(Distribution {
-            min: us(min),
-            mean: mean / 1e3,
-            p50: at(0.5),
-            p90: at(0.9),
-            p99: at(0.99),
-            p999: at(0.999),
-            max: us(max),
-        })
+        distribution(&self.values, |quantile| self.supported(quantile))
     }
+}
+
+/// Values of one quantity in nanoseconds, in any order: for a few percentiles, which takes a fraction
+/// of the time of sorting.
+#[derive(Clone, Debug, Default)]
+pub struct Unsorted {
+    values: Vec<i64>,
+    second_largest: Option<i64>,
+}
+
+impl Unsorted {
+    /// All values of all `runs`.
+    pub fn of<T: AsRef<[i64]>>(runs: impl Iterator<Item = T>) -> Self {
+        let (mut values, mut largest) = (Vec::new(), Vec::new());
+        for run in runs {
+            values.extend_from_slice(run.as_ref());
+            largest.extend(run.as_ref().iter().copied().max());
+        }
+        largest.sort_unstable();
+        let second_largest = largest.len().checked_sub(2).map(|place| largest[place]);
+        Unsorted { values, second_largest }
+    }
+
+    /// Like [`Sorted::supported`], at each of the quantiles, which ascend.
+    pub fn supported<const N: usize>(&mut self, quantiles: [f64; N]) -> [Option<i64>; N] {
+        let mut found = [None; N];
+        // What is selected parts the values: the lower quantiles are before it.
+        let mut end = self.values.len();
+        for (place, quantile) in quantiles.iter().enumerate().rev() {
+            let at = rank(self.values.len(), *quantile) - 1;
+            if at < end {
+                self.values[..end].select_nth_unstable(at);
+                end = at;
+            }
+            found[place] = self.values.get(at).copied();
+        }
+        let is_shown = |(found, quantile): (Option<i64>, f64)| {
+            found.filter(|it| is_shown(*it, self.values.len(), self.second_largest, quantile))
+        };
+        let mut pairs = found.into_iter().zip(quantiles).map(is_shown);
+        std::array::from_fn(|_| pairs.next().flatten())
+    }
+
+    /// Like [`Sorted::distribution`].
+    pub fn distribution(mut self) -> Option<Distribution> {
+        let values = self.supported(QUANTILES);
+        let at = |quantile: f64| values[QUANTILES.iter().position(|it| *it == quantile)?];
+        distribution(&self.values, at)
+    }
+}
+
+/// `values`, with the `lost` messages of `received` + `lost`. They may be those of a part of the
+/// received messages; then they get as large a part of the lost ones, rounded up.
+pub fn with_lost(mut values: Vec<i64>, lost: u64, received: u64) -> Vec<i64> {
+    let part = u128::from(lost) * values.len() as u128;
+    let missing = part.div_ceil(u128::from(received).max(1)) as usize;
+    values.extend(std::iter::repeat_n(NEVER, missing));
+    values
+}
+
+fn distribution(values: &[i64], at: impl Fn(f64) -> Option<i64>) -> Option<Distribution> {
+    let arrived = || values.iter().copied().filter(|value| *value < NEVER);
+    let sum: i128 = arrived().map(i128::from).sum();
+    let [p50, p90, p99, p999] = QUANTILES.map(|quantile| at(quantile).map(us));
+    Some(Distribution {
+        min: us(arrived().min()?),
+        mean: sum as f64 / arrived().count() as f64 / 1e3,
+        p50,
+        p90,
+        p99,
+        p999,
+        max: us(arrived().max()?),
+    })
+}
+
+/// Whether a quantile of `count` values is shown: if enough values support it ([`is_supported`]).
+/// Beyond the median, at least two runs must reach it, because one stall can delay many messages.
+fn is_shown(value: i64, count: usize, second_largest: Option<i64>, quantile: f64) -> bool {
+    let is_shared = second_largest.is_none_or(|largest| value <= largest);
+    is_supported(count, quantile) && (quantile <= 0.5 || is_shared)
 }
 
 /// Whether at least [`BEYOND_MIN`] of `count` values lie beyond the quantile; for the median and
@@ -135,6 +176,9 @@ pub fn is_supported(count: usize, quantile: f64) -> bool {
 pub fn us(ns: i64) -> f64 {
     if ns == NEVER { f64::INFINITY } else { ns as f64 / 1e3 }
 }
+
+/// Of a distribution.
+const QUANTILES: [f64; 4] = [0.5, 0.9, 0.99, 0.999];
 
 /// The latency of a message that was lost.
 pub const NEVER: i64 = i64::MAX;
@@ -185,8 +229,9 @@ mod tests {
 
     #[test]
     fn a_lost_message_is_infinite_in_every_percentile() {
-        let lost =
-            |lost: u64| Sorted::with_lost((1..=1000).map(|at| at * 1000).collect(), lost, 1000);
+        let lost = |lost: u64| {
+            Sorted::new(with_lost((1..=1000).map(|at| at * 1000).collect(), lost, 1000))
+        };
         let none = lost(0).distribution().unwrap();
         assert_eq!((none.p50, none.p99), (Some(500.0), Some(990.0)));
         let some = lost(50).distribution().unwrap();
@@ -198,9 +243,8 @@ mod tests {
         assert_eq!(lost(50).histogram().iter().map(|it| it.1).sum::<u64>(), 1000);
 
         // A tenth of the messages has stamps: of 10 lost ones, one is theirs.
-        let part = Sorted::with_lost((0..100).collect(), 10, 1000);
-        assert_eq!(part.values.len(), 101);
-        assert_eq!(Sorted::with_lost(vec![1], 1, 1000).values.len(), 2, "rounded up");
+        assert_eq!(with_lost((0..100).collect(), 10, 1000).len(), 101);
+        assert_eq!(with_lost(vec![1], 1, 1000).len(), 2, "rounded up");
         let runs: Vec<Sorted> = (0..5).map(|_| lost(50)).collect();
         let of = |quantile| {
             lost(50).interval(RunCount::Fixed, &runs.iter().collect::<Vec<_>>(), quantile)
@@ -276,6 +320,24 @@ mod tests {
             let pooled = Sorted::pooled(sorted.iter());
             let expected = Sorted::new(parts.concat());
             prop_assert_eq!(pooled.values, expected.values);
+        }
+
+        #[test]
+        fn selected_percentiles_are_those_of_the_sorted_values(
+            parts in prop::collection::vec(prop::collection::vec(0i64..999, 0..400), 0..6),
+            lost in 0u64..40,
+        ) {
+            let mut parts = parts;
+            if let Some(first) = parts.first_mut() {
+                let received = first.len() as u64;
+                *first = with_lost(std::mem::take(first), lost, received);
+            }
+            let sorted: Vec<Sorted> = parts.iter().cloned().map(Sorted::new).collect();
+            let pooled = Sorted::pooled(sorted.iter());
+            let mut unsorted = Unsorted::of(parts.iter());
+            prop_assert_eq!(unsorted.clone().distribution(), pooled.distribution());
+            let quantiles = [0.1, 0.5, 0.5, 0.97, 0.99];
+            prop_assert_eq!(unsorted.supported(quantiles), quantiles.map(|it| pooled.supported(it)));
         }
     }
 }

@@ -1,22 +1,20 @@
 //! One judged run of a cell: its messages, its faults, and its own figures.
 
-use std::borrow::Cow;
+use std::cell::OnceCell;
 
-use myelin_bench_kit::protocol::{Arrivals, Done, System, Topology};
+use myelin_bench_kit::protocol::{Arrivals, Done, System};
 
-use super::clocks::{self, Clocks};
-use super::distribution::{Sorted, us};
-use super::messages::{Measured, Message, Messages, Quantity};
-use super::totals::{exchange_cpu_ns, sum};
-use super::validity::{Evidence, faults, saturation};
-use super::{link, steady, workloads};
+use super::clocks::Clocks;
+use super::distribution::{self, Sorted, Unsorted, us};
+use super::messages::{Message, Messages, Quantity};
+use super::steady;
 use crate::machine::Machine;
+use crate::observe::series::Series;
 use crate::plan::{CellPlan, Plan};
 use crate::record::RunRecord;
-use crate::run::RunSamples;
 use crate::scenario::{Kind, Scenario};
 use crate::stats::interval::RunCount;
-use crate::summary::{CutFigures, RUN_QUANTILES, Repeats, RunPoint};
+use crate::summary::{CutFigures, Repeats};
 
 /// A planned cell with everything that its runs are judged by.
 #[derive(Clone, Copy)]
@@ -63,57 +61,13 @@ pub(super) struct JudgedRun {
     pub drift: Option<steady::Drift>,
     pub clocks: Clocks,
     pub cut: Option<CutFigures>,
+    /// See [`JudgedRun::across`].
+    pub across: OnceCell<[Option<i64>; 2]>,
 }
 
 impl JudgedRun {
-    /// Converts pong's stamps to ping's clock, then derives and judges the messages. `samples` of a
-    /// failed run are empty.
-    pub(super) fn new(record: RunRecord, mut samples: Cow<'_, RunSamples>, case: Case<'_>) -> Self {
-        let Case { plan, scenario, system, host } = case;
-        let (record_every, kind) = (scenario.workload.record_every, case.kind());
-        let clocks = match (plan.topology, &record.failure) {
-            (Topology::TwoHosts, None) => clocks::apply(samples.to_mut(), &record.clock_discipline),
-            _ => Clocks::default(),
-        };
-        let clock_error_ns = match clocks.are_two {
-            true => clocks.error_ns.map(|error_ns| error_ns.ceil() as u64),
-            false => Some(0),
-        };
-        let evidence = Evidence { case, record: &record, samples: &samples, clock_error_ns };
-        let (mut faults, saturation) = (faults(&evidence), saturation(&evidence));
-        if kind.is_one_way() && kind != Kind::Startup {
-            faults.extend(clocks.trouble.iter().cloned());
-        }
-        // Latencies of an invalid run may be shown, but not latencies that could not be measured.
-        let is_unknown = kind == Kind::Roundtrip || clocks.figures.is_none();
-        let measured = Measured {
-            crosses_ends: clocks.trouble.is_empty() || !is_unknown,
-            is_one_machine: !clocks.are_two,
-            ..Measured::new(kind, plan.rate_hz.is_some(), system.loans)
-        };
-        let messages = Messages::of(&samples, measured);
-        // The time at which a one-way message was taken is not known then either.
-        let is_known = kind == Kind::Roundtrip || measured.crosses_ends;
-        let cut = record.cut.filter(|_| is_known);
-        let counts = workloads::counts(&record, kind, plan.subscribers);
-        JudgedRun {
-            latency: match kind {
-                Kind::Startup => workloads::starts([&record], |run| run.first_sample_ms),
-                _ => with_lost(&messages, &counts, Message::latency),
-            },
-            drift: steady::drift(&messages.in_order(), host.clock_step_ns),
-            clocks,
-            cut: cut.and_then(|it| link::figures(it, &messages, record_every)),
-            messages,
-            counts,
-            record,
-            faults,
-            saturation,
-        }
-    }
-
     /// A latency of every message, with those of the lost ones.
-    pub(super) fn with_lost(&self, of: Quantity) -> Sorted {
+    pub(super) fn with_lost(&self, of: Quantity) -> Vec<i64> {
         with_lost(&self.messages, &self.counts, of)
     }
 
@@ -126,42 +80,33 @@ impl JudgedRun {
         self.record.plan.repeat + 1
     }
 
-    /// The figures of this run alone.
-    pub(super) fn point(&self) -> RunPoint {
-        let at = |quantile| self.latency.supported(quantile).map(us);
-        let across = self.with_lost(Message::cross_cpu);
-        let observed = self.record.observation.as_ref();
-        RunPoint {
-            order: self.record.plan.order,
-            p50_us: at(0.5),
-            p99_us: at(0.99),
-            valid: self.is_valid(),
-            curve_us: RUN_QUANTILES
-                .into_iter()
-                .map_while(at)
-                .take_while(|us| us.is_finite())
-                .collect(),
-            cross_p50_us: across.supported(0.5).map(us),
-            cross_p99_us: across.supported(0.99).map(us),
-            first_sample_us: self.record.first_sample_ms.map(|ms| ms * 1e3),
-            cpu_us_per_message: observed
-                .filter(|_| self.counts.sent > 0)
-                .map(|seen| exchange_cpu_ns(&self.record, seen) / 1e3 / self.counts.sent as f64),
-            pss_bytes: observed.map(|seen| sum(seen, |process| process.pss_bytes)),
-            taken_per_s: workloads::taken_per_s(&self.record),
-            lossless_per_s: workloads::lossless_per_s(&self.record),
-        }
+    /// Median and 99th percentile of the messages whose two ends were on different CPUs.
+    pub(super) fn across(&self) -> [Option<i64>; 2] {
+        let across = || Unsorted::of([self.with_lost(Message::cross_cpu)].iter());
+        *self.across.get_or_init(|| across().supported([0.5, 0.99]))
+    }
+
+    /// The observations over time; `None` without any.
+    pub(super) fn series(&self) -> Option<&Series> {
+        let series = self.record.observation.as_ref()?.series.as_ref()?;
+        series.moments.last().is_some().then_some(series)
+    }
+
+    /// Messages that were published, with those of the warm-up.
+    pub(super) fn published(&self, case: Case<'_>) -> f64 {
+        let warmup = case.warmup_messages() * u64::from(case.plan.publishers);
+        (self.counts.sent + self.counts.warmed_up.unwrap_or(warmup)) as f64
     }
 }
 
 /// A latency of every message, and of the lost ones that had none. A publish call ends without its
 /// message being taken, and a flood is measured by what it loses.
-fn with_lost(messages: &Messages, counts: &Done, of: Quantity) -> Sorted {
+pub(super) fn with_lost(messages: &Messages, counts: &Done, of: Quantity) -> Vec<i64> {
     let lost = match messages.measured.kind {
         Kind::Roundtrip | Kind::Stream | Kind::Image | Kind::Replay => counts.lost,
         Kind::Publish | Kind::Flood | Kind::Startup => 0,
     };
-    Sorted::with_lost(messages.taken(of), lost, counts.received)
+    distribution::with_lost(messages.taken(of), lost, counts.received)
 }
 
 /// The runs that figures come from: the valid ones; if there are none, those that did not fail.

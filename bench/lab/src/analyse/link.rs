@@ -1,7 +1,6 @@
 //! The link between two hosts: the time without messages when it was cut, the fate of the messages
 //! sent meanwhile, and whether it is too slow for the load.
 
-use super::judged::JudgedRun;
 use super::messages::{Message, Messages};
 use crate::observe::CutRecord;
 use crate::plan::CellPlan;
@@ -42,38 +41,22 @@ pub(super) fn figures(
     })
 }
 
-/// Remarks on the used runs, which lost `lost` messages.
-pub(super) fn remarks(
-    runs: &[&JudgedRun],
-    lost: u64,
-    plan: &CellPlan,
-    scenario: &Scenario,
-) -> Vec<String> {
-    let cuts = runs.iter().filter_map(|run| remark(run));
-    cuts.chain(too_much(lost, plan, scenario)).collect()
-}
-
-fn remark(run: &JudgedRun) -> Option<String> {
-    let cut = run.cut?;
+/// A remark on the run with this number.
+pub(super) fn remark(number: u32, cut: &CutFigures) -> String {
     let silence = match cut.silent_s {
         Some(seconds) => format!("nothing was taken for {seconds:.3} s"),
         None => "nothing was taken before or after".to_owned(),
     };
-    Some(format!(
-        "run {}: the link was down for {:.3} s, {:.3} s into the run; {silence}; of {} messages \
-         sent meanwhile, {} were lost and {} were late",
-        run.number(),
-        cut.for_s,
-        cut.at_s,
-        cut.sent,
-        cut.lost,
-        cut.late
-    ))
+    format!(
+        "run {number}: the link was down for {:.3} s, {:.3} s into the run; {silence}; of {} \
+         messages sent meanwhile, {} were lost and {} were late",
+        cut.for_s, cut.at_s, cut.sent, cut.lost, cut.late
+    )
 }
 
 /// Says so if the messages alone exceed the rate of the link; also if they come near to it and some
 /// were lost. The overhead of the protocols is not counted.
-fn too_much(lost: u64, plan: &CellPlan, scenario: &Scenario) -> Option<String> {
+pub(super) fn too_much(lost: u64, plan: &CellPlan, scenario: &Scenario) -> Option<String> {
     let rate_mbit = scenario.network.as_ref()?.rate_mbit;
     let bits = 8.0 * (plan.payload_bytes + 8) as f64;
     let offered_mbit = bits * plan.rate_hz? * f64::from(plan.publishers) * 1e-6;
@@ -97,7 +80,7 @@ const NEARLY_ALL: f64 = 0.9;
 mod tests {
     use super::super::messages::Measured;
     use super::*;
-    use crate::run::RunSamples;
+    use crate::record::RunSamples;
     use crate::scenario::Kind;
     use myelin_bench_kit::samples::Record;
 

@@ -26,7 +26,7 @@
 use myelin_bench_kit::samples::{LEAN, Record};
 
 use super::distribution::Sorted;
-use crate::run::RunSamples;
+use crate::record::RunSamples;
 use crate::scenario::Kind;
 use crate::summary::{Second, Stage};
 

@@ -1,18 +1,23 @@
 //! From a results folder to an [`Analysis`]: judge each run, pool the valid ones of each cell.
 
 mod cell;
+mod clock_figures;
 pub(crate) mod clocks;
 pub mod distribution;
+mod judge;
 mod judged;
 mod link;
+mod measures;
 pub(crate) mod messages;
+mod notes;
 mod observed;
+mod part;
+mod processes;
 mod recorded;
 mod slowest;
 mod stages;
 pub mod steady;
 mod timeline;
-mod totals;
 mod validity;
 mod workloads;
 
@@ -28,8 +33,7 @@ use myelin_bench_kit::protocol::System;
 use crate::cgroup::Throttling;
 use crate::machine::Machine;
 use crate::plan::{Plan, RunPlan};
-use crate::record::{Folder, Lines, RunRecord};
-use crate::run::RunSamples;
+use crate::record::{Folder, Lines, RunRecord, RunSamples};
 use crate::scenario::{Kind, Scenario, Touch};
 use crate::summary::{Analysis, Cell, SCHEMA, Summary, SystemInfo};
 
@@ -77,9 +81,9 @@ pub fn analyse(folder: &mut Folder, plan: &Plan, host: Machine) -> Result<Analys
         let configuration = configuration_of(folder, &records);
         let runs = judge(folder, case, records, &mut damage);
         let is_publish = case.kind() == Kind::Publish;
-        details.push(cell::detail(case, &runs, configuration));
         writes.push(if is_publish { workloads::medians(&judged::used(&runs)) } else { Vec::new() });
-        let mut cell = cell::pool(case, &runs);
+        let (mut cell, detail) = cell::pool_in_detail(case, &runs, configuration);
+        details.push(detail);
         let (replay, trace) = (&case.scenario.workload.replay, &traces[case.plan.scenario]);
         if let (Some(replay), Some(trace)) = (replay, trace) {
             let used = judged::used(&runs);
@@ -122,7 +126,7 @@ pub fn is_narrow(
 /// The report's view of a single run; `None` if its system is unknown.
 pub fn alone(plan: &Plan, record: RunRecord, samples: &RunSamples, host: &Machine) -> Option<Cell> {
     let case = Case::of(plan, record.plan.cell, host)?;
-    Some(cell::pool(case, &[JudgedRun::new(record, Cow::Borrowed(samples), case)]))
+    Some(cell::pool(case, &[judge::run(record, Cow::Borrowed(samples), case)]))
 }
 
 /// Judges the runs of a cell; unreadable files are added to `damage`.
@@ -143,7 +147,7 @@ fn judge(
             });
             damage.extend(observed::attach(&mut record, folder));
         }
-        JudgedRun::new(record, Cow::Owned(samples), case)
+        judge::run(record, Cow::Owned(samples), case)
     };
     records.into_iter().map(one).collect()
 }

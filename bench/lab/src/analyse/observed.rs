@@ -1,9 +1,11 @@
-//! Turns observations over time into figures of a cell and columns of a run.
+//! Turns observations over time into figures and columns of a run. They are of ping, pong and daemons
+//! together and include the warm-up.
 
 use super::judged::JudgedRun;
+use super::part::Part;
 use crate::observe::series::{Counted, Hardware, Moment, ProcessMoment, Series};
 use crate::record::{Folder, RunRecord};
-use crate::summary::{Cell, ObservedColumns};
+use crate::summary::ObservedColumns;
 
 /// Reads a run's observations over time into its record. If they are unreadable, the record gets a
 /// remark and the error text is returned.
@@ -29,47 +31,30 @@ pub(super) fn attach(record: &mut RunRecord, folder: &Folder) -> Option<String> 
     damage
 }
 
-/// The cell with the observed figures of ping, pong and daemons together, over the used runs and
-/// including the warm-up. A figure is absent if no run was observed over time, or if kernel or
-/// processor do not provide it.
-pub(super) fn with_figures(cell: Cell, runs: &[&JudgedRun], warmup_messages: u64) -> Cell {
-    let observed: Vec<(&Series, f64)> = runs
-        .iter()
-        .filter_map(|run| {
-            let warmed_up = run.counts.warmed_up.unwrap_or(warmup_messages);
-            Some((series_of(run)?, (run.counts.sent + warmed_up) as f64))
-        })
-        .collect();
-    figures_of(cell, &observed)
+/// Time that threads waited for a CPU, in per cent of the observed time.
+pub(super) fn runqueue_wait_percent(series: &Series) -> Part {
+    let wait_ns: u64 = looks(series).map(wait_ns).sum();
+    Part::ratio(100.0 * wait_ns as f64 * 1e-9, series.duration_s())
 }
 
-fn series_of(run: &JudgedRun) -> Option<&Series> {
-    let series = run.record.observation.as_ref()?.series.as_ref()?;
-    series.moments.last().is_some().then_some(series)
+/// `None` if the kernel does not count them.
+pub(super) fn migrations_per_s(series: &Series) -> Option<Part> {
+    let migrations = count(series, |seen| seen.switches?.migrations)?;
+    Some(Part::ratio(migrations, series.duration_s()))
 }
 
-/// Figures from pairs of a series and the number of messages published meanwhile.
-fn figures_of(cell: Cell, runs: &[(&Series, f64)]) -> Cell {
-    if runs.is_empty() {
-        return cell;
-    }
-    let all_s: f64 = runs.iter().map(|(series, _)| series.duration_s()).sum();
-    let wait_ns: u64 = runs.iter().flat_map(|(series, _)| looks(series)).map(wait_ns).sum();
-    let migrations = |seen: &ProcessMoment| seen.switches?.migrations;
-    let costs: f64 = runs.iter().map(|(series, _)| series.cost_percent).sum();
-    let per_message = |of: fn(&Hardware) -> Option<u64>| {
-        ratio(runs, |seen| of(&seen.hardware?), |(_, messages)| *messages)
-    };
-    Cell {
-        runqueue_wait_percent: (all_s > 0.0).then(|| 100.0 * wait_ns as f64 * 1e-9 / all_s),
-        migrations_per_s: ratio(runs, migrations, |(series, _)| series.duration_s()),
-        pss_peak_bytes: runs.iter().flat_map(|(series, _)| pss_bytes(series)).flatten().max(),
-        cycles_per_message: per_message(|hardware| Some(hardware.cycles)),
-        instructions_per_message: per_message(|hardware| hardware.instructions),
-        cache_misses_per_message: per_message(|hardware| hardware.cache_misses),
-        observation_cpu_percent: Some(costs / runs.len() as f64),
-        ..cell
-    }
+/// `None` if the memory of a process was never read.
+pub(super) fn pss_peak_bytes(series: &Series) -> Option<u64> {
+    pss_bytes(series).into_iter().flatten().max()
+}
+
+/// A count of the processor for each of the messages; `None` if the processor does not provide it.
+pub(super) fn hardware(
+    series: &Series,
+    of: fn(&Hardware) -> Option<u64>,
+    messages: f64,
+) -> Option<Part> {
+    Some(Part::ratio(count(series, |seen| of(&seen.hardware?))?, messages))
 }
 
 fn looks(series: &Series) -> impl Iterator<Item = &ProcessMoment> {
@@ -80,26 +65,14 @@ fn wait_ns(seen: &ProcessMoment) -> u64 {
     seen.threads.iter().map(|thread| thread.wait_ns).sum()
 }
 
-/// Sum of a count over the sum of `base`, for the runs in which the count is known.
-fn ratio(
-    runs: &[(&Series, f64)],
-    count: impl Fn(&ProcessMoment) -> Option<u64>,
-    base: impl Fn(&(&Series, f64)) -> f64,
-) -> Option<f64> {
-    let (mut counts, mut bases) = (0.0, 0.0);
-    for run in runs {
-        let known: Vec<u64> = looks(run.0).filter_map(&count).collect();
-        if !known.is_empty() {
-            counts += known.iter().sum::<u64>() as f64;
-            bases += base(run);
-        }
-    }
-    (bases > 0.0).then(|| counts / bases)
+/// The sum of a count; `None` if it was never read.
+fn count(series: &Series, of: impl Fn(&ProcessMoment) -> Option<u64>) -> Option<f64> {
+    looks(series).filter_map(of).reduce(|a, b| a + b).map(|sum| sum as f64)
 }
 
 /// The columns of a run; `None` if it was not observed over time.
 pub(super) fn columns(run: &JudgedRun) -> Option<ObservedColumns> {
-    series_of(run).map(columns_of)
+    run.series().map(columns_of)
 }
 
 fn columns_of(series: &Series) -> ObservedColumns {
@@ -118,7 +91,7 @@ fn columns_of(series: &Series) -> ObservedColumns {
         pss_bytes: known(rows, pss_bytes(series)),
         switches_per_s: all(&|seen| seen.threads.iter().map(|it| it.slices as f64).sum()),
         faults_per_s: all(&|seen| seen.faults as f64),
-        migrations_per_s: known(rows, migrations_per_s(series)),
+        migrations_per_s: known(rows, migration_rates(series)),
         steal_percent: known(
             rows,
             rates(series, |it| Some(it.steal_ticks? as f64 * steal_percent)),
@@ -166,7 +139,7 @@ fn rates(series: &Series, of: impl Fn(&Moment) -> Option<f64>) -> Vec<Option<f64
     rates
 }
 
-fn migrations_per_s(series: &Series) -> Vec<Option<f64>> {
+fn migration_rates(series: &Series) -> Vec<Option<f64>> {
     let mut sum: Vec<Option<f64>> = vec![None; series.moments.len()];
     for process in 0..series.processes.len() as u32 {
         let of_process = rates(series, |moment| {

@@ -2,7 +2,7 @@
 
 use myelin_bench_kit::trace::Trace;
 
-use super::distribution::Sorted;
+use super::distribution::{Unsorted, with_lost};
 use super::judged::JudgedRun;
 use super::messages::Message;
 use crate::scenario::Replay;
@@ -25,7 +25,6 @@ pub(super) fn topics(
         let sum = |of: fn(&OfTopic) -> u64| own.iter().map(|run| of(run)).sum();
         let (sent, received): (u64, u64) = (sum(|it| it.sent), sum(|it| it.received));
         let due = sent * u64::from(subscribers);
-        let each: Vec<Sorted> = own.iter().map(|run| run.sorted(subscribers)).collect();
         TopicFigures {
             topic: topic.name.clone(),
             rate_hz: topic.messages as f64 / replay.seconds,
@@ -34,7 +33,8 @@ pub(super) fn topics(
             sent,
             received,
             lost: due.saturating_sub(received),
-            one_way_us: Sorted::pooled(each.iter()).distribution(),
+            one_way_us: Unsorted::of(own.iter().map(|run| run.with_lost(subscribers)))
+                .distribution(),
         }
     };
     replay.topics.iter().zip(0..).map(figures).collect()
@@ -50,9 +50,9 @@ struct OfTopic {
 
 impl OfTopic {
     /// The latencies, with those of the lost messages.
-    fn sorted(&self, subscribers: u32) -> Sorted {
+    fn with_lost(&self, subscribers: u32) -> Vec<i64> {
         let lost = (self.sent * u64::from(subscribers)).saturating_sub(self.received);
-        Sorted::with_lost(self.latencies_ns.clone(), lost, self.received)
+        with_lost(self.latencies_ns.clone(), lost, self.received)
     }
 }
 

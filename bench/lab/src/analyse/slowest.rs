@@ -67,10 +67,14 @@ impl<'a> Known<'a> {
 fn slowest<'a>(runs: impl Iterator<Item = &'a Messages>) -> Vec<(usize, &'a Message)> {
     let mut found: Vec<(usize, &Message, i64)> = Vec::new();
     for (place, run) in runs.enumerate() {
-        let counted = run.ended().filter(|(message, _)| message.is_counted);
-        found.extend(counted.map(|(message, latency_ns)| (place, message, latency_ns)));
-        found.sort_by_key(|(.., latency_ns)| std::cmp::Reverse(*latency_ns));
-        found.truncate(NUMBER);
+        for (message, latency_ns) in run.ended().filter(|(message, _)| message.is_counted) {
+            // Of equal ones the first stays first.
+            let at = found.partition_point(|(.., other_ns)| *other_ns >= latency_ns);
+            if at < NUMBER {
+                found.truncate(NUMBER - 1);
+                found.insert(at, (place, message, latency_ns));
+            }
+        }
     }
     found.into_iter().map(|(place, message, _)| (place, message)).collect()
 }
@@ -101,7 +105,7 @@ mod tests {
     use myelin_bench_kit::samples::{LEAN, Record};
 
     use super::*;
-    use crate::run::RunSamples;
+    use crate::record::RunSamples;
     use crate::scenario::Kind;
 
     #[test]

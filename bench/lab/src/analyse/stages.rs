@@ -1,6 +1,6 @@
 //! Where the time of a cell's messages goes: for all messages, and for those in the tail.
 
-use super::distribution::Sorted;
+use super::distribution::Unsorted;
 use super::messages::{Messages, STAGES};
 use crate::summary::{Stage, StageMean, Stages};
 
@@ -14,7 +14,7 @@ pub(super) fn of<'a>(runs: impl Iterator<Item = &'a Messages> + Clone) -> Option
     let latencies =
         runs.clone().map(|run| stamped(run).map(|(latency_ns, _)| latency_ns).collect());
     let latencies: Vec<Vec<i64>> = latencies.collect();
-    let limit_ns = Sorted::of_runs(latencies.iter().map(Vec::as_slice)).supported(0.99);
+    let [limit_ns] = Unsorted::of(latencies.iter()).supported([0.99]);
     let mut measured = [None; STAGES];
     let (mut all, mut slow) = (Sum::default(), Sum::default());
     for run in runs {
@@ -70,7 +70,7 @@ mod tests {
 
     use super::super::messages::Measured;
     use super::*;
-    use crate::run::RunSamples;
+    use crate::record::RunSamples;
     use crate::scenario::Kind;
 
     #[test]

@@ -29,7 +29,6 @@
 //! With a memory of one part some 8 % of runs are accused, with a third of the run half of them.
 //! One run cannot tell such a wander from a drift, and its median is just as unreliable.
 
-use super::judged::JudgedRun;
 use crate::scenario::Kind;
 use crate::stats;
 
@@ -63,13 +62,12 @@ pub fn can_tell(kind: Kind, latencies: u64) -> bool {
     !varies && latencies >= (PARTS * PART_SAMPLES_MIN) as u64
 }
 
-pub(super) fn remarks(runs: &[&JudgedRun]) -> Vec<String> {
-    let remark = |run: &&JudgedRun| {
-        let Drift { from_ns, to_ns } = run.drift?;
-        let (number, from_us, to_us) = (run.number(), from_ns / 1e3, to_ns / 1e3);
-        Some(format!("run {number}{NEVER_SETTLED}{from_us} to {to_us} µs"))
-    };
-    runs.iter().filter_map(remark).collect()
+impl Drift {
+    /// A remark on the run with this number.
+    pub(super) fn remark(self, number: u32) -> String {
+        let (from_us, to_us) = (self.from_ns / 1e3, self.to_ns / 1e3);
+        format!("run {number}{NEVER_SETTLED}{from_us} to {to_us} µs")
+    }
 }
 
 /// Whether a remark on a cell says that one of its runs had not settled.

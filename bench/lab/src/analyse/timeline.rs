@@ -92,7 +92,7 @@ fn windows(moments: &[Moment], span: Span, record_every: u64) -> Vec<Window> {
             rate_per_s: (all * record_every) as f64 / seconds,
             p50_us: sorted.supported(0.5).map(us),
             p99_us: sorted.supported(0.99).map(us),
-            max_us: sorted.range().map(|(_, max)| us(max)),
+            max_us: sorted.arrived().last().copied().map(us),
         }
     };
     parts.into_iter().map(window).collect()
@@ -126,7 +126,7 @@ mod tests {
 
     use super::super::messages::Measured;
     use super::*;
-    use crate::run::RunSamples;
+    use crate::record::RunSamples;
     use crate::scenario::Kind;
 
     fn message(begin_ns: u64, latency_ns: i64) -> Moment {

@@ -8,8 +8,7 @@ use super::judged::Case;
 use crate::cgroup::Throttling;
 use crate::machine::BACKGROUND_PACKETS_PER_S;
 use crate::observe::Observation;
-use crate::record::RunRecord;
-use crate::run::RunSamples;
+use crate::record::{RunRecord, RunSamples};
 
 /// Everything that a run is judged by.
 pub(super) struct Evidence<'a> {

@@ -3,13 +3,13 @@
 use std::str::FromStr;
 
 use super::{Comparison, FigureComparison, document};
-use crate::report::metrics::{COMPARED, Compared};
 use crate::stats::verdict::Kind;
+use crate::summary::{Compared, Metric};
 
 /// What must not be: a figure, or any of them, that is worse, or worse by more than so much.
 #[derive(Clone, Debug)]
 pub struct Condition {
-    figure: Option<&'static Compared>,
+    figure: Option<&'static Metric>,
     /// 0 for any difference.
     percent: f64,
 }
@@ -33,11 +33,12 @@ impl FromStr for Condition {
         let at = words.iter().position(|word| word == "worse");
         let at = at.ok_or("write `worse`, `p99 worse` or `p99 worse by 10%`")?;
         let name = words[..at].join(" ");
-        let is_named =
-            |it: &&Compared| [it.words, it.name].iter().any(|it| it.to_lowercase() == name);
-        let figure = COMPARED.iter().find(is_named);
+        let is_named = |(metric, compared): &(&Metric, Compared)| {
+            [compared.words, metric.name].iter().any(|it| it.to_lowercase() == name)
+        };
+        let figure = Metric::compared().find(is_named).map(|(metric, _)| metric);
         if figure.is_none() && at > 0 {
-            let known: Vec<&str> = COMPARED.iter().map(|it| it.words).collect();
+            let known: Vec<&str> = Metric::compared().map(|(_, it)| it.words).collect();
             return Err(format!("no figure is called {name:?}; use one of {}", known.join(", ")));
         }
         let rest: Vec<&str> = words[at + 1..].iter().map(String::as_str).collect();

@@ -109,13 +109,14 @@ impl Comparison {
     }
 
     pub(super) fn row(&self, cell: &CellComparison, it: &FigureComparison) -> FigureText {
-        let text =
-            |value: Option<f64>| value.map(|value| it.figure.text(value)).unwrap_or_default();
-        let remarks = cell.remarks.iter().filter(|_| it.figure.is_latency).cloned();
+        let text = |value: Option<f64>| {
+            value.map(|value| it.figure.compared_text(value)).unwrap_or_default()
+        };
+        let remarks = cell.remarks.iter().filter(|_| it.how.across.is_some()).cloned();
         FigureText {
             cell: self.label(cell),
-            figure: it.figure.words,
-            unit: it.figure.unit,
+            figure: it.how.words,
+            unit: it.how.unit,
             a: text(it.a),
             b: text(it.b),
             ratio: it.ratio.map(format::factor).unwrap_or_default(),

@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use super::document::{FigureText, full};
 use super::{CellComparison, CellName, Comparison};
 use crate::report::html::{essentials, rendered};
-use crate::report::metrics::COMPARED;
 use crate::report::plots::embedded;
 use crate::stats::verdict::Kind;
+use crate::summary::Metric;
 
 /// The whole page.
 pub fn page(comparison: &Comparison) -> String {
@@ -47,9 +47,8 @@ pub fn page(comparison: &Comparison) -> String {
 
 /// The data of the plots.
 fn data(comparison: &Comparison) -> Value {
-    let figures = COMPARED
-        .iter()
-        .map(|figure| json!({ "figure": figure.name, "words": figure.words, "unit": figure.unit }));
+    let figures = Metric::compared()
+        .map(|(metric, it)| json!({ "figure": metric.name, "words": it.words, "unit": it.unit }));
     let cells = comparison.cells.iter().map(|cell| plot_cell(comparison, cell));
     json!({ "figures": figures.collect::<Vec<_>>(), "cells": cells.collect::<Vec<_>>() })
 }

@@ -7,18 +7,20 @@ use serde::Serialize;
 use super::{CellComparison, CellName, Unit};
 use crate::report::entry::Entry;
 use crate::report::format;
-use crate::report::metrics::{COMPARED, Compared};
 use crate::stats::interval::RUNS_MIN;
 use crate::stats::permutation::runs_to_tell_any;
 use crate::stats::verdict::{Kind, Pair, RATIO_EQUAL, test_results, test_results_of_sessions};
 use crate::stats::{median, of_medians};
-use crate::summary::{Cell, RUN_QUANTILES, RunPoint};
+use crate::summary::{Cell, Compared, Metric, RUN_QUANTILES, RunFigures};
 
 /// A figure of a cell in both folders. Its name ends in the unit.
 #[derive(Clone, Debug, Serialize)]
 pub struct FigureComparison {
     /// The compared figure.
-    pub figure: &'static Compared,
+    pub figure: &'static Metric,
+    /// How it is compared.
+    #[serde(skip)]
+    pub how: Compared,
     /// Median of the runs of A; null if no run has the figure, or if it is infinite: half of the
     /// runs lost too many messages for this percentile.
     pub a: Option<f64>,
@@ -53,16 +55,18 @@ pub struct FigureComparison {
 /// Puts the figures of a cell side by side; [`family`] adds the verdicts.
 pub(super) fn cell(a: Entry, b: Entry) -> CellComparison {
     let (across, remark) = placing(&a, &b);
-    let figures = COMPARED.iter().filter(|figure| (figure.is_of)(&a));
-    let figures = figures.map(|figure| {
-        let across = figure.is_latency && across;
-        let runs = [&a, &b].map(|entry| values(entry, figure, across));
+    let figures = Metric::compared().filter(|(_, how)| (how.is_of)(a.cell));
+    let figures = figures.map(|(figure, how)| {
+        let is_latency = how.across.is_some();
+        let name = how.across.filter(|_| across).unwrap_or(figure.name);
+        let across = across && is_latency;
+        let runs = [&a, &b].map(|entry| values(entry, name));
         let too_few = || too_few(&runs, across);
-        let reason = unusable(&a, &b, figure, across).or_else(too_few).or_else(|| no_ratio(&runs));
+        let unusable = unusable(&a, &b, how, name);
+        let reason = unusable.or_else(too_few).or_else(|| no_ratio(&runs));
         let is_lacking = |entry: &Entry, runs: &[f64]| {
-            let is_bad =
-                |entry: &Entry| entry.short_of_rate().is_some() || withheld(entry, figure, across);
-            !entry.cell.valid || runs.len() < RUNS_MIN || (figure.is_latency && is_bad(entry))
+            let is_bad = |entry: &Entry| entry.short_of_rate().is_some() || withheld(entry, name);
+            !entry.cell.valid || runs.len() < RUNS_MIN || (is_latency && is_bad(entry))
         };
         let lacking_in_b = is_lacking(&b, &runs[1]) && !is_lacking(&a, &runs[0]);
         let errors = [&a, &b].into_iter().filter_map(Entry::clock_error_us);
@@ -75,6 +79,7 @@ pub(super) fn cell(a: Entry, b: Entry) -> CellComparison {
         let interval = of_medians(&runs_a, &runs_b, |a, b| b / a).filter(|_| are_finite);
         FigureComparison {
             figure,
+            how,
             a: in_a,
             b: in_b,
             ratio: ratio.filter(|ratio| ratio.is_finite()),
@@ -84,7 +89,7 @@ pub(super) fn cell(a: Entry, b: Entry) -> CellComparison {
             verdict: None,
             reason,
             lacking_in_b,
-            clock_error: clock_error.filter(|_| figure.is_latency),
+            clock_error: clock_error.filter(|_| is_latency),
             runs_a,
             runs_b,
         }
@@ -140,7 +145,10 @@ fn pair(figure: &FigureComparison, clock_step_ns: u64) -> Pair {
     Pair {
         subject: figure.runs_b.clone(),
         reference: figure.runs_a.clone(),
-        immaterial: figure.figure.immaterial(clock_step_ns),
+        immaterial: match figure.how.across {
+            Some(_) => clock_step_ns as f64 / 1e3,
+            None => figure.how.immaterial,
+        },
         error: figure.clock_error.unwrap_or(0.0),
     }
     .bounded()
@@ -198,31 +206,30 @@ fn no_ratio(runs: &[Vec<f64>; 2]) -> Option<String> {
 }
 
 /// The valid runs of a cell.
-fn runs<'a>(entry: &Entry<'a>) -> Vec<&'a RunPoint> {
+fn runs<'a>(entry: &Entry<'a>) -> Vec<&'a RunFigures> {
     entry.detail.runs.iter().filter(|run| run.valid).collect()
 }
 
-fn values(entry: &Entry, figure: &'static Compared, across: bool) -> Vec<f64> {
-    runs(entry).iter().filter_map(|run| (figure.of)(run, across)).collect()
+fn values(entry: &Entry, name: &str) -> Vec<f64> {
+    runs(entry).iter().filter_map(|run| run.get(name)).collect()
 }
 
 /// Why a figure must not be compared, independently of its runs.
-fn unusable(a: &Entry, b: &Entry, figure: &Compared, across: bool) -> Option<String> {
+fn unusable(a: &Entry, b: &Entry, how: Compared, figure: &str) -> Option<String> {
     let sides = [("A", a), ("B", b)];
     let invalid: Vec<_> = sides.iter().filter(|(_, it)| !it.cell.valid).map(|it| it.0).collect();
     if !invalid.is_empty() {
         return Some(format!("invalid in {}", invalid.join(" and ")));
     }
-    if !figure.is_latency {
-        return None;
-    }
+    // What follows is of latencies.
+    how.across?;
     let short = sides.iter().find_map(|(name, entry)| {
         let (reached, asked) = entry.short_of_rate()?;
         Some(format!("{name} {}", format::reached(reached, asked)))
     });
     short.or_else(|| {
-        let (name, _) = sides.iter().find(|(_, entry)| withheld(entry, figure, across))?;
-        let what = figure.words;
+        let (name, _) = sides.iter().find(|(_, entry)| withheld(entry, figure))?;
+        let what = how.words;
         Some(format!(
             "withheld: fewer than ten messages of a run in {name} lie beyond the \
                       {what}"
@@ -232,9 +239,9 @@ fn unusable(a: &Entry, b: &Entry, figure: &Compared, across: bool) -> Option<Str
 
 /// Whether a run has too few messages for the figure. The other runs do not stand for it: under a
 /// limit of time the slowest runs have the fewest.
-fn withheld(entry: &Entry, figure: &Compared, across: bool) -> bool {
+fn withheld(entry: &Entry, figure: &str) -> bool {
     let runs = runs(entry);
-    let lacks = |run: &&RunPoint| run.is_placed(across) && (figure.of)(run, across).is_none();
+    let lacks = |run: &&RunFigures| run.should_have(figure) && run.get(figure).is_none();
     runs.len() >= RUNS_MIN && runs.iter().any(lacks)
 }
 
@@ -290,9 +297,9 @@ pub struct ShiftPoint {
 /// probability plots and statistical inference for nonlinear models", Annals of Statistics 2, 1974;
 /// over repeats as by Rousselet and Wilcox, 2019). It ends with the last quantile that every run of
 /// both sides supports.
-fn shift(a: &[&RunPoint], b: &[&RunPoint]) -> Vec<ShiftPoint> {
+fn shift(a: &[&RunFigures], b: &[&RunFigures]) -> Vec<ShiftPoint> {
     let at = |place: usize| {
-        let of = |runs: &[&RunPoint]| -> Option<Vec<f64>> {
+        let of = |runs: &[&RunFigures]| -> Option<Vec<f64>> {
             runs.iter().map(|run| run.curve_us.get(place).copied()).collect()
         };
         let (a, b) = (of(a)?, of(b)?);

@@ -1,7 +1,7 @@
 //! Compares results folders, one or several of each side: another day, another machine, another version of a peer. It shows
 //! what differs around them, what differs in each cell, and whether that is more than chance.
 //!
-//! For the cells in both folders `judge` compares the figures listed in `report::metrics`, with
+//! For the cells in both folders `judge` compares the figures that the table of figures says, with
 //! verdicts from `stats::verdict`. `environment` finds other differences, `document` puts all into
 //! words; `terminal` and `html` print. docs/how-to/compare.md explains how to read a comparison.
 
@@ -26,7 +26,6 @@ use crate::input_error::InputError;
 use crate::lists::grouped;
 use crate::plan::Plan;
 use crate::report::entry::{Entry, Latency};
-pub use crate::report::metrics::{COMPARED, Compared};
 use crate::scenario::Tuning;
 use crate::session;
 use crate::summary::{Analysis, Cell, Params};
@@ -161,7 +160,7 @@ pub struct CellComparison {
     pub no_longer_valid: bool,
     /// Remarks: mixtures of placements that shifted.
     pub remarks: Vec<String>,
-    /// The figures of the cell, in the order of [`COMPARED`].
+    /// The figures of the cell, in the order of the table of figures.
     pub figures: Vec<FigureComparison>,
     /// The difference of the latencies, B minus A, by quantile.
     pub shift: Vec<ShiftPoint>,

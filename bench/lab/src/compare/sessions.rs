@@ -5,6 +5,8 @@
 //! nothing was changed between them, and no number of runs helps. What is repeated is the session:
 //! it counts once, by the median of its runs.
 
+use std::collections::BTreeSet;
+
 use anyhow::Result;
 
 use super::{Side, entry, environment, is_same};
@@ -13,7 +15,7 @@ use crate::lists::ascending;
 use crate::report::entry::Entry;
 use crate::stats::interval::RUNS_MIN;
 use crate::stats::median;
-use crate::summary::{Cell, Detail, RunPoint};
+use crate::summary::{Cell, Detail, RunFigures};
 
 /// Checks the number of sessions of both sides: one each, or enough for a test.
 pub(super) fn check(a: &[Side], b: &[Side]) -> Result<()> {
@@ -60,7 +62,7 @@ fn cell_of(wanted: &Cell, sessions: &[Side]) -> Option<(Cell, Detail)> {
     places.as_ref()?;
     let entries: Vec<Entry<'_>> =
         found().map(|(side, place)| entry(&side.analysis, *place)).collect();
-    let runs = entries.iter().zip(0..).map(|(entry, order)| point(entry, order)).collect();
+    let runs = entries.iter().zip(0..).map(|(entry, order)| session(entry, order)).collect();
     // The one that forbids most: what holds for a session holds for the side.
     let doubt =
         |entry: &&Entry<'_>| (!entry.cell.valid, entry.short_of_rate().is_some(), entry.is_mixed());
@@ -69,33 +71,22 @@ fn cell_of(wanted: &Cell, sessions: &[Side]) -> Option<(Cell, Detail)> {
     Some((cell, Detail { runs, ..most.detail.clone() }))
 }
 
-/// A session, by the medians of its runs. It lacks a percentile if one of its runs does.
-pub(super) fn point(entry: &Entry<'_>, order: u32) -> RunPoint {
-    let runs: Vec<&RunPoint> = entry.detail.runs.iter().filter(|run| run.valid).collect();
-    let of_all = |of: &dyn Fn(&RunPoint) -> Option<f64>| {
-        let all: Option<Vec<f64>> = runs.iter().map(|run| of(run)).collect();
+/// A session, by the medians of its runs. It lacks a figure if one of its runs does.
+pub(super) fn session(entry: &Entry<'_>, order: u32) -> RunFigures {
+    let runs: Vec<&RunFigures> = entry.detail.runs.iter().filter(|run| run.valid).collect();
+    let names: BTreeSet<&str> = runs.iter().flat_map(|run| run.all()).map(|it| it.0).collect();
+    let figures = names.into_iter().map(|name| {
+        let ought = runs.iter().filter(|run| run.should_have(name));
+        let all: Option<Vec<f64>> = ought.map(|run| run.get(name)).collect();
+        (name, all.and_then(median))
+    });
+    let at = |place: usize| {
+        let all: Option<Vec<f64>> =
+            runs.iter().map(|run| run.curve_us.get(place).copied()).collect();
         all.and_then(median)
     };
-    let across = |of: &dyn Fn(&RunPoint) -> Option<f64>| {
-        let placed = runs.iter().filter(|run| run.is_placed(true));
-        let all: Option<Vec<f64>> = placed.map(|run| of(run)).collect();
-        all.and_then(median)
-    };
-    let curve = (0..).map_while(|at| of_all(&|run| run.curve_us.get(at).copied()));
-    RunPoint {
-        order,
-        valid: entry.cell.valid,
-        p50_us: of_all(&|run| run.p50_us),
-        p99_us: of_all(&|run| run.p99_us),
-        curve_us: curve.collect(),
-        cross_p50_us: across(&|run| run.cross_p50_us),
-        cross_p99_us: across(&|run| run.cross_p99_us),
-        first_sample_us: of_all(&|run| run.first_sample_us),
-        cpu_us_per_message: of_all(&|run| run.cpu_us_per_message),
-        pss_bytes: of_all(&|run| run.pss_bytes.map(|bytes| bytes as f64)).map(|bytes| bytes as u64),
-        taken_per_s: of_all(&|run| run.taken_per_s),
-        lossless_per_s: of_all(&|run| run.lossless_per_s),
-    }
+    let curve_us = (0..).map_while(at).collect();
+    RunFigures { curve_us, ..RunFigures::new(order, entry.cell.valid, figures) }
 }
 
 /// What a session says of itself, and how it differs from the first one.

@@ -1,6 +1,6 @@
 //! The cells of a scenario for one system.
 
-use myelin_bench_kit::protocol::System;
+use myelin_bench_kit::protocol::{System, Wait};
 use serde::{Deserialize, Serialize};
 
 use crate::scenario::{
@@ -73,6 +73,16 @@ impl CellPlan {
             parts.extend((count != 1).then(|| format!("{count}{what}")));
         }
         parts.join("-")
+    }
+}
+
+/// How the receiving end of `system` waits. In a publish run subscribers of another process poll,
+/// and those of the same process are called.
+pub(crate) fn waits(system: &System, kind: Kind) -> Wait {
+    match (kind, system.topology) {
+        (Kind::Publish, Topology::TwoProcesses | Topology::TwoHosts) => Wait::Poll,
+        (Kind::Publish, Topology::OneProcess) => Wait::Callback,
+        _ => system.wait,
     }
 }
 

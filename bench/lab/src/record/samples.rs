@@ -1,7 +1,7 @@
 //! Sample files: records as the drivers wrote them, compressed.
 
 use std::fs::File;
-use std::io::{self, BufReader, Read, Write};
+use std::io::{self, Read, Write};
 use std::path::Path;
 
 use myelin_bench_kit::protocol::Role;
@@ -30,27 +30,36 @@ pub(super) fn pack(bytes: &[u8]) -> io::Result<Vec<u8>> {
 
 /// Decompresses while reading, so the records are in memory once.
 pub(super) fn read(path: &Path) -> io::Result<Vec<Record>> {
-    let mut bytes = BufReader::new(zstd::Decoder::new(File::open(path)?)?);
+    let mut bytes = zstd::Decoder::new(File::open(path)?)?;
     let mut records = Vec::new();
-    let mut one = [0; RECORD_BYTES];
-    while let Some(first) = next_byte(&mut bytes)? {
-        one[0] = first;
-        bytes.read_exact(&mut one[1..]).map_err(|error| match error.kind() {
-            io::ErrorKind::UnexpectedEof => {
-                io::Error::new(io::ErrorKind::InvalidData, "not whole records")
-            }
-            _ => error,
-        })?;
-        records.push(record_of(&one));
+    let mut buffer = vec![0; BUFFER_RECORDS * RECORD_BYTES];
+    loop {
+        let filled = fill(&mut bytes, &mut buffer)?;
+        let (whole, rest) = buffer[..filled].as_chunks::<RECORD_BYTES>();
+        if !rest.is_empty() {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "not whole records"));
+        }
+        records.extend(whole.iter().map(record_of));
+        if filled < buffer.len() {
+            return Ok(records);
+        }
     }
-    Ok(records)
 }
 
-/// The next byte; `None` at the end of an undamaged file.
-fn next_byte(from: &mut impl Read) -> io::Result<Option<u8>> {
-    let mut byte = [0];
-    Ok((from.read(&mut byte)? == 1).then_some(byte[0]))
+/// Reads until the buffer is full or the undamaged file ends; returns how many bytes there were.
+fn fill(from: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < buffer.len() {
+        match from.read(&mut buffer[filled..])? {
+            0 => break,
+            read => filled += read,
+        }
+    }
+    Ok(filled)
 }
+
+/// Half of a cache of the second level.
+const BUFFER_RECORDS: usize = 2048;
 
 /// Level of zstd; 1 is fast enough not to delay the next run.
 const COMPRESSION: i32 = 1;

@@ -8,7 +8,8 @@ use super::format;
 use crate::scenario::Tuning;
 use crate::stats::verdict::{Pair, RATIO_EQUAL};
 use crate::summary::{
-    Analysis, Cell, Detail, Distribution, Params, Percentile, Placement, RunPoint, SystemInfo,
+    Analysis, Cell, Detail, Distribution, Params, Percentile, Placement, RunFigures, SystemInfo,
+    is_steady,
 };
 
 /// A cell of the summary with its system and details.
@@ -150,16 +151,19 @@ impl<'a> Entry<'a> {
     /// cores count. For floods it is the time per message at the rate that ranks them.
     fn runs(&self, at: Percentile) -> Vec<f64> {
         let (is_mixed, is_lossless) = (self.is_mixed(), self.cell.lossless_per_s.is_some());
+        let figure = at.figure(is_mixed);
         // No lossless rate was found, or nothing was taken: treated as one message a second.
         let each = |rate: f64| 1e6 / rate.max(1.0);
-        let latency = |run: &RunPoint| match (self.cell.workload, at) {
-            (Workload::Flood, _) if is_lossless => Some(each(run.lossless_per_s.unwrap_or(0.0))),
-            (Workload::Flood, _) => run.taken_per_s.map(each),
-            (Workload::Startup, Percentile::P50) => run.first_sample_us,
-            _ => run.latency(at, is_mixed),
+        let latency = |run: &RunFigures| match (self.cell.workload, at) {
+            (Workload::Flood, _) if is_lossless => {
+                Some(each(run.get("lossless_per_s").unwrap_or(0.0)))
+            }
+            (Workload::Flood, _) => run.get("taken_per_s").map(each),
+            (Workload::Startup, Percentile::P50) => run.get("first_sample_us"),
+            _ => run.get(figure),
         };
         let valid = || self.detail.runs.iter().filter(|run| run.valid);
-        let lacks = |run: &RunPoint| run.is_placed(is_mixed) && latency(run).is_none();
+        let lacks = |run: &RunFigures| run.should_have(figure) && latency(run).is_none();
         if self.is_steady() && valid().any(lacks) {
             return Vec::new();
         }
@@ -193,10 +197,9 @@ impl<'a> Entry<'a> {
         interval.into_iter().chain(error).collect::<Vec<_>>().join(" ")
     }
 
-    /// Whether its latency describes the system. The latency of a flood does not: it is the depth
-    /// of a queue. Neither does that of a start-up.
+    /// Whether its latency describes the system.
     pub(crate) fn is_steady(&self) -> bool {
-        !matches!(self.cell.workload, Workload::Flood | Workload::Startup)
+        is_steady(self.cell)
     }
 
     /// The reached and the requested rate of a stream that fell behind: its latency grows as long
@@ -212,8 +215,7 @@ impl<'a> Entry<'a> {
 
     /// Share of the due messages that were not taken, in per cent; `None` if none were due.
     pub(super) fn loss_percent(&self) -> Option<f64> {
-        let expected = self.cell.lost + self.cell.received;
-        (expected > 0).then(|| 100.0 * self.cell.lost as f64 / expected as f64)
+        self.cell.loss_percent()
     }
 
     /// `1.8 % lost`; `None` if nothing was lost, or if the workload is about what is lost.

@@ -5,11 +5,11 @@
 
 use myelin_bench_kit::protocol::{Topology, Workload};
 
+use super::cells::{Notes, latency};
 use super::document::{Column, Table, TableCell, Tone};
 use super::entry::Entry;
 use super::format;
 use super::metrics::memory_mb;
-use super::table::{Notes, latency};
 use super::view::{Group, View};
 use crate::lists::distinct;
 use crate::summary::{Cell, Distribution, Metric, TopicFigures};

@@ -3,7 +3,7 @@
 use myelin_bench_kit::protocol::{Reliability, Touch, Wait, Workload};
 
 use crate::stats::permutation::RATE;
-use crate::stats::verdict::Ratio;
+use crate::stats::verdict::{Kind, Ratio, Verdict};
 use crate::summary::{Cell, FurtherSubscriber, Params};
 
 /// Microseconds with three significant figures, without unit.
@@ -317,6 +317,23 @@ const NEVER: &str = "∞";
 
 /// Replaces a percentile with fewer than ten samples beyond it.
 pub(crate) const WITHHELD: &str = "–";
+
+/// The verdict, up to the name of the reference.
+pub(crate) fn outcome(verdict: Verdict) -> String {
+    let (found, direction) = match verdict.ratio.value > 1.0 {
+        true => (verdict.ratio, "higher"),
+        false => (verdict.ratio.inverse(), "lower"),
+    };
+    let text = ratio(found);
+    let doubt = if found.interval.is_some() { "" } else { ", no interval" };
+    match verdict.kind {
+        Kind::Better | Kind::Worse => format!("{text} {direction} than"),
+        Kind::NoDifference => format!("no difference ({text} {direction}) from"),
+        Kind::TooNoisy => {
+            format!("{} ({text} {direction}{doubt}) for a comparison with", verdict.words())
+        }
+    }
+}
 
 #[cfg(test)]
 mod tests {

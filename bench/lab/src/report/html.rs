@@ -9,7 +9,7 @@ use minijinja::value::ViaDeserialize;
 use minijinja::{Environment, UndefinedBehavior, Value, context};
 use myelin_bench_kit::protocol::Workload;
 
-use super::document::superscript;
+use super::document::{Section, superscript};
 use super::flow;
 use super::glance::{Axis, Glance};
 use super::palette::{Style, palette};
@@ -22,10 +22,10 @@ use crate::lists::grouped;
 use crate::machine::Machine;
 
 /// The whole page, with as much detail as its size limit allows.
-pub(super) fn render(view: &View) -> String {
+pub(super) fn render(view: &View, extras: [&Section; 2]) -> String {
     let mut page = String::new();
     for downsampling in Downsampling::ALL {
-        page = with(view, downsampling);
+        page = with(view, extras, downsampling);
         if page.len() < PAGE_BYTES_MAX {
             break;
         }
@@ -33,7 +33,7 @@ pub(super) fn render(view: &View) -> String {
     page
 }
 
-fn with(view: &View, downsampling: Downsampling) -> String {
+fn with(view: &View, extras: [&Section; 2], downsampling: Downsampling) -> String {
     let summary = &view.analysis.summary;
     let styles = palette(view);
     let colour = |it: &Style| (it.name.clone(), it.colour.clone());
@@ -68,19 +68,19 @@ fn with(view: &View, downsampling: Downsampling) -> String {
         data => plots::json(view, &styles, downsampling),
         css => include_str!("assets/report.css"),
         js => SCRIPTS.concat(),
-        ..context! { ..told(view), ..essentials() }
+        ..context! { ..told(view, extras), ..essentials() }
     };
     rendered("report.html", TEMPLATE, context)
 }
 
 /// `report.md`: the report as code hosts render it.
-pub(super) fn markdown(view: &View) -> String {
-    let context = context! { figures => figures(view), ..told(view) };
+pub(super) fn markdown(view: &View, extras: [&Section; 2]) -> String {
+    let context = context! { figures => figures(view), ..told(view, extras) };
     rendered("report.md", include_str!("assets/report.md.jinja"), context)
 }
 
 /// What page and Markdown share.
-fn told(view: &View) -> Value {
+fn told(view: &View, extras: [&Section; 2]) -> Value {
     let summary = &view.analysis.summary;
     let verdicts = verdicts::section(view);
     context! {
@@ -88,7 +88,7 @@ fn told(view: &View) -> Value {
         comparisons => verdicts.parts.iter().map(|part| part.findings.len()).sum::<usize>(),
         verdicts,
         checks => checks(view),
-        extras => [view.scorecard(), view.advice()],
+        extras,
         published => published::comparisons(view),
         published_remark => published::REMARK,
         command => summary.command,

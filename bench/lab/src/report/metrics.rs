@@ -1,21 +1,13 @@
-//! How reports write the figures of [`METRICS`], and which of them appear in comparisons of folders
-//! ([`COMPARED`]) and in plots ([`PLOTTED`]).
+//! How reports write the figures of [`METRICS`], and which of them appear in plots ([`PLOTTED`]).
 
 use myelin_bench_kit::protocol::Workload;
 use serde::Serialize;
 
 use super::entry::Entry;
 use super::format;
-use crate::summary::{Cell, Distribution, METRICS, Metric, Percentile, RunPoint, Summary, Value};
+use crate::summary::{Cell, Distribution, METRICS, Metric, Summary, Value};
 
 impl Metric {
-    /// The metric with this name. The names are constants of the reports, so a missing one is a
-    /// bug.
-    pub(super) fn named(name: &str) -> &'static Metric {
-        let found = METRICS.iter().find(|metric| metric.name == name);
-        found.unwrap_or_else(|| panic!("no metric {name}"))
-    }
-
     /// The metric's columns in `summary.csv` with a cell's values; empty for not measured or
     /// withheld, `inf` for infinite.
     fn columns(&self, cell: &Cell) -> Vec<(String, String)> {
@@ -30,6 +22,7 @@ impl Metric {
             Value::Distribution(found) => {
                 PERCENTILES.map(|(name, of)| part(name, found.and_then(of))).into()
             }
+            Value::OfRuns => Vec::new(),
         }
     }
 
@@ -46,6 +39,7 @@ impl Metric {
             Value::Number(value) => value.map(|value| self.written(value)),
             Value::Interval(ends) => ends.map(format::interval_us),
             Value::Distribution(found) => found.map(|it| format::us_or_dash(it.p50)),
+            Value::OfRuns => None,
         }
     }
 
@@ -72,6 +66,15 @@ impl Metric {
             () if ends("_bytes") => format::bytes(value as u64),
             () if ends("_per_s") || ends("_ms") || ends("_faults") => format::amount(value),
             () => format::count(value as u64),
+        }
+    }
+
+    /// A figure of single runs, in the unit of its comparison.
+    pub(crate) fn compared_text(&self, value: f64) -> String {
+        if self.name.ends_with("_bytes") {
+            format::megabytes(value as u64)
+        } else {
+            format::us(value)
         }
     }
 }
@@ -170,106 +173,6 @@ fn write(summary: &Summary, writer: &mut csv::Writer<Vec<u8>>) -> Result<(), csv
     Ok(())
 }
 
-/// A figure of each single run, by which folders are compared. Lower is better.
-#[derive(Debug)]
-pub struct Compared {
-    /// Its name in JSON, with its unit.
-    pub name: &'static str,
-    /// Its heading.
-    pub words: &'static str,
-    /// The unit of [`Compared::text`].
-    pub unit: &'static str,
-    /// Whether it is a latency of messages, which depends on the placement of the two ends.
-    pub(crate) is_latency: bool,
-    /// The figure of one run; if the flag is set, only of messages across cores.
-    pub(crate) of: fn(&RunPoint, bool) -> Option<f64>,
-    /// Whether such a cell has the figure.
-    pub(crate) is_of: fn(&Entry) -> bool,
-    /// A smaller difference does not matter, however large its fraction of the whole is; for
-    /// latencies the resolution of the clock counts instead.
-    immaterial: f64,
-}
-
-impl Compared {
-    /// The value as text, without its unit.
-    pub fn text(&self, value: f64) -> String {
-        match self.name {
-            "pss_bytes" => format::megabytes(value as u64),
-            _ => format::us(value),
-        }
-    }
-
-    /// A smaller difference does not matter, however large its fraction of the whole is.
-    pub(crate) fn immaterial(&self, clock_step_ns: u64) -> f64 {
-        if self.is_latency { clock_step_ns as f64 / 1e3 } else { self.immaterial }
-    }
-}
-
-impl Serialize for Compared {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.name)
-    }
-}
-
-/// In the order of reports.
-pub static COMPARED: [Compared; 5] = [
-    latency("p50_us", "p50", |run, across| run.latency(Percentile::P50, across)),
-    latency("p99_us", "p99", |run, across| run.latency(Percentile::P99, across)),
-    Compared {
-        name: "first_sample_us",
-        words: "first sample",
-        of: |run, _| run.first_sample_us,
-        is_of: is_startup,
-        ..ANY
-    },
-    // Per message, not per cent of a core: back to back a system uses a whole core however much it
-    // does, and CPU use falls if a rate is not reached. Meaningless if only the first message
-    // counts.
-    Compared {
-        name: "cpu_us_per_message",
-        words: "CPU",
-        unit: "µs for each message",
-        of: |run, _| run.cpu_us_per_message,
-        is_of: |entry| !is_startup(entry),
-        ..ANY
-    },
-    // Proportional memory divides shared pages, such as those of the C library, among all processes
-    // that map them. So it changes when other programs start and end: by 0.13 MB between ten
-    // sessions of two small processes on a busy machine.
-    Compared {
-        name: "pss_bytes",
-        words: "memory",
-        unit: "MB (PSS)",
-        of: |run, _| run.pss_bytes.map(|bytes| bytes as f64),
-        immaterial: 500e3,
-        ..ANY
-    },
-];
-
-fn is_startup(entry: &Entry) -> bool {
-    entry.cell.workload == Workload::Startup
-}
-
-const ANY: Compared = Compared {
-    name: "",
-    words: "",
-    unit: "µs",
-    is_latency: false,
-    of: |_, _| None,
-    is_of: |_| true,
-    immaterial: 0.0,
-};
-
-/// A latency, for cells whose latency describes the system; that of a flood is the depth of a
-/// queue.
-const fn latency(
-    name: &'static str,
-    words: &'static str,
-    of: fn(&RunPoint, bool) -> Option<f64>,
-) -> Compared {
-    Compared { name, words, is_latency: true, of, is_of: |entry| entry.is_steady(), ..ANY }
-}
-
 /// A figure that plots draw against a parameter: its name in the page's scripts, its name in
 /// published reports (if they have it), and its value.
 pub(super) type Plotted = (&'static str, &'static str, fn(&Entry) -> Option<f64>);
@@ -314,34 +217,50 @@ mod tests {
     use super::*;
     use crate::summary::{Better, OverRuns};
 
-    /// The table of figures in `docs/reference/results.md`.
-    fn markdown() -> String {
-        let row = |metric: &Metric| {
-            let columns = match (metric.of)(&Cell::default()) {
-                Value::Distribution(_) => format!("`{}_…`", metric.name),
-                _ => {
-                    let columns = metric.columns(&Cell::default()).into_iter();
-                    format!("`{}`", columns.map(|it| it.0).collect::<Vec<_>>().join("`, `"))
-                }
-            };
-            let over = match metric.over_runs {
-                OverRuns::Cell => String::new(),
-                over => format!("{over:?}").to_lowercase(),
-            };
-            let better = match metric.better {
-                Better::Neither => String::new(),
-                better => format!("{better:?}").to_lowercase(),
-            };
-            format!("| {columns} | {} | {over} | {better} |\n", metric.about)
+    /// A table of figures in `docs/reference/results.md`.
+    fn markdown(head: &str, row: impl Fn(&Metric) -> Option<String>) -> String {
+        let bars = head.chars().filter(|letter| *letter == '|').count() - 1;
+        let line = format!("|{}\n", "---|".repeat(bars));
+        format!("{head}\n{line}{}", METRICS.iter().filter_map(row).collect::<String>())
+    }
+
+    fn better(metric: &Metric) -> String {
+        match metric.better {
+            Better::Neither => String::new(),
+            better => format!("{better:?}").to_lowercase(),
+        }
+    }
+
+    fn column(metric: &Metric) -> Option<String> {
+        let columns = match (metric.of)(&Cell::default()) {
+            Value::OfRuns => return None,
+            Value::Distribution(_) => format!("`{}_…`", metric.name),
+            _ => {
+                let columns = metric.columns(&Cell::default()).into_iter();
+                format!("`{}`", columns.map(|it| it.0).collect::<Vec<_>>().join("`, `"))
+            }
         };
-        let head = "| column | what | of the runs | better |\n|---|---|---|---|\n";
-        head.to_owned() + &METRICS.iter().map(row).collect::<String>()
+        let over = match metric.over_runs {
+            OverRuns::Cell => String::new(),
+            over => format!("{over:?}").to_lowercase(),
+        };
+        Some(format!("| {columns} | {} | {over} | {} |\n", metric.about, better(metric)))
+    }
+
+    fn of_runs(metric: &Metric) -> Option<String> {
+        let is_single = metric.over_runs == OverRuns::Single;
+        let row = || format!("| `{}` | {} | {} |\n", metric.name, metric.about, better(metric));
+        is_single.then(row)
     }
 
     #[test]
     fn the_guide_has_every_figure() {
         let kept = include_str!("../../../../docs/reference/results.md");
-        let table = markdown();
-        assert!(kept.contains(&table), "keep this in docs/reference/results.md:\n{table}");
+        for table in [
+            markdown("| column | what | of the runs | better |", column),
+            markdown("| metric | what | better |", of_runs),
+        ] {
+            assert!(kept.contains(&table), "keep this in docs/reference/results.md:\n{table}");
+        }
     }
 }

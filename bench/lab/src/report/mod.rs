@@ -1,14 +1,16 @@
 //! Everything that people see of a results folder.
 //!
 //! A [`Report`] writes the files `report.html`, `report.md`, `summary.csv`, `summary.json`,
-//! `details.json.zst` and `hgrm/*.hgrm`, and a text for a terminal. All of them show the same
-//! tables, verdicts and doubts: `view` sorts the cells, and `verdicts` compares them. `verdicts`,
+//! `figures.parquet`, `details.json.zst` and `hgrm/*.hgrm`, and a text for a terminal. All of them show the same
+//! tables, verdicts and doubts: `view` sorts the cells, and `family` compares them. `verdicts`,
 //! `validity` and `table` put that into words as parts of a `document`, and one module for each
 //! format prints it.
 
 mod advice;
+mod cells;
 pub(crate) mod document;
 pub(crate) mod entry;
+mod family;
 mod flow;
 pub(crate) mod format;
 mod glance;
@@ -17,6 +19,7 @@ pub(crate) mod html;
 pub(crate) mod metrics;
 mod packed;
 pub(crate) mod palette;
+pub(crate) mod parameter;
 pub(crate) mod plots;
 pub mod published;
 mod rows;
@@ -29,6 +32,7 @@ mod validity;
 mod verdicts;
 mod view;
 
+use std::cell::OnceCell;
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -38,9 +42,11 @@ use minijinja::context;
 pub use terminal::Screen;
 
 use crate::advise::Budget;
-use crate::record::write_whole;
+use crate::figures;
+use crate::record::{make_whole, write_whole};
 use crate::score::Weights;
 use crate::summary::Analysis;
+use document::Section;
 use view::View;
 
 /// A format of figures on a terminal.
@@ -67,18 +73,31 @@ pub struct Options {
 }
 
 /// The report of an analysis: its cells are sorted and compared once, for all formats.
-pub struct Report<'a>(View<'a>);
+pub struct Report<'a> {
+    view: View<'a>,
+    scorecard: OnceCell<Section>,
+    advice: OnceCell<Section>,
+}
 
 impl<'a> Report<'a> {
     /// A report with a reader's options.
     pub fn new(analysis: &'a Analysis, options: &Options) -> Self {
-        Report(View::new(analysis, *options))
+        let view = View::new(analysis, *options);
+        Report { view, scorecard: OnceCell::new(), advice: OnceCell::new() }
+    }
+
+    /// Scorecard and advice, which all formats but the first screen have.
+    fn extras(&self) -> [&Section; 2] {
+        [
+            self.scorecard.get_or_init(|| scorecard::section(&self.view)),
+            self.advice.get_or_init(|| advice::section(&self.view)),
+        ]
     }
 
     /// Writes every report file into the folder, each atomically. The files to use the advised
     /// configurations go into its folder `advice`.
     pub fn write(&self, directory: &Path) -> Result<()> {
-        let Report(view) = self;
+        let Report { view, .. } = self;
         let json = serde_json::to_string_pretty(&view.analysis.summary)
             .expect("a summary has text keys and finite numbers")
             + "\n";
@@ -91,8 +110,8 @@ impl<'a> Report<'a> {
             ("details.json.zst", details),
             ("summary.csv", metrics::csv(&view.analysis.summary).into_bytes()),
             ("topics.csv", metrics::topics_csv(&view.analysis.summary).into_bytes()),
-            ("report.md", html::markdown(view).into_bytes()),
-            ("report.html", html::render(view).into_bytes()),
+            ("report.md", html::markdown(view, self.extras()).into_bytes()),
+            ("report.html", html::render(view, self.extras()).into_bytes()),
         ];
         for (name, bytes) in reports {
             // Only replays have topics.
@@ -101,6 +120,11 @@ impl<'a> Report<'a> {
             }
             write(&directory.join(name), &bytes)?;
         }
+        let table = directory.join("figures.parquet");
+        let made = make_whole(&table, |file| {
+            figures::write(view.analysis, directory, file).map_err(io::Error::other)
+        });
+        written(&table, made)?;
         let histograms = directory.join("hgrm");
         written(&histograms, fs::create_dir_all(&histograms))?;
         for (name, text) in hgrm::files(view.analysis) {
@@ -111,14 +135,14 @@ impl<'a> Report<'a> {
 
     /// The figures as text for a terminal.
     pub fn terminal(&self, format: Format, screen: Screen) -> String {
-        let Report(view) = self;
+        let Report { view, .. } = self;
         match format {
             Format::Glance => {
                 let topics = flow::topics(view);
                 let topics = topics.iter().map(|it| format!("\n{}", terminal::print(it, screen)));
                 glance::render(&glance::Glance::new(view), screen) + &topics.collect::<String>()
             }
-            Format::Table => terminal::render(view, screen),
+            Format::Table => terminal::render(view, self.extras(), screen),
             Format::Roundtrip => blocks(view, include_str!("assets/roundtrip.txt.jinja")),
             Format::Ddsperf => blocks(view, include_str!("assets/ddsperf.txt.jinja")),
         }

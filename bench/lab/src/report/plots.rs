@@ -9,7 +9,7 @@ use super::sweep::{self, Sweep};
 use super::timeline::{self, Downsampling};
 use super::view::{Entry, Group, View};
 use crate::lists::grouped;
-use crate::summary::{CurvePoint, Placement, RunPoint};
+use crate::summary::{CurvePoint, Placement, RunFigures};
 
 /// Every measured system by family; families are in the order of their first systems.
 pub(super) fn families(styles: &[Style]) -> Vec<(&str, Vec<&Style>)> {
@@ -126,8 +126,9 @@ fn cell(entry: &Entry) -> Value {
     })
 }
 
-fn run(run: &RunPoint) -> Value {
-    json!({ "order": run.order, "p50": run.p50_us, "p99": run.p99_us, "valid": run.valid })
+fn run(run: &RunFigures) -> Value {
+    let (p50, p99) = (run.get("p50_us"), run.get("p99_us"));
+    json!({ "order": run.order, "p50": p50, "p99": p99, "valid": run.valid })
 }
 
 fn placement(placement: &Placement) -> Value {

@@ -23,11 +23,11 @@ impl Default for Screen {
 }
 
 /// The tables of every group, then scorecard, advice, verdicts and doubts.
-pub(super) fn render(view: &View, screen: Screen) -> String {
+pub(super) fn render(view: &View, extras: [&Section; 2], screen: Screen) -> String {
     let figures: String = figures(view).iter().map(|it| part(it, screen)).collect();
     let (verdicts, validity) = (verdicts::section(view), validity::section(view));
-    let sections = [view.scorecard(), view.advice(), &verdicts, &validity];
-    let sections: String = sections.into_iter().map(|it| section(it, screen)).collect();
+    let sections = extras.into_iter().chain([&verdicts, &validity]);
+    let sections: String = sections.map(|it| section(it, screen)).collect();
     (figures + &sections).trim_end().to_owned() + "\n"
 }
 

@@ -114,7 +114,7 @@ fn floor_stability(view: &View) -> Option<Finding> {
         .filter(steady)
         .filter_map(|entry| {
             let medians = entry.detail.runs.iter().filter(|run| run.valid);
-            let mut medians: Vec<_> = medians.filter_map(|run| run.p50_us).collect();
+            let mut medians: Vec<_> = medians.filter_map(|run| run.get("p50_us")).collect();
             medians.sort_by(f64::total_cmp);
             let [low, .., high] = medians[..] else { return None };
             (low > 0.0).then_some((high / low - 1.0, low, high, entry))

@@ -1,17 +1,15 @@
 //! The analysis as a reader sees it: cells sorted into groups that can be compared, each with its
 //! floor, references and payload sizes.
 
-use std::cell::OnceCell;
 use std::rc::Rc;
 
 use myelin_bench_kit::protocol::{Topology, Transport, Wait, Workload};
 
-use super::document::Section;
 use super::entry::traits;
 pub(super) use super::entry::{ComparisonClass, Configuration, Entry, Latency, Traits, WaitStyle};
-use super::sweep::Parameter;
-use super::verdicts::Verdicts;
-use super::{Options, advice, format, scorecard};
+use super::family::Verdicts;
+use super::parameter::Parameter;
+use super::{Options, format};
 use crate::lists::{ascending, distinct, grouped};
 use crate::scenario::Tuning;
 use crate::stats::verdict::{Ratio, Verdict};
@@ -26,8 +24,6 @@ pub(super) struct View<'a> {
     pub publish_groups: Vec<Group<'a>>,
     /// Shared by all groups and publish_groups.
     pub verdicts: Rc<Verdicts>,
-    scorecard: OnceCell<Section>,
-    advice: OnceCell<Section>,
 }
 
 /// Cells that differ only in system, tuning and payload. Streams and images on one host may also
@@ -76,23 +72,7 @@ impl<'a> View<'a> {
         for group in groups.iter_mut().chain(&mut publish_groups) {
             group.verdicts = verdicts.clone();
         }
-        Self {
-            analysis,
-            options,
-            groups,
-            publish_groups,
-            verdicts,
-            scorecard: OnceCell::new(),
-            advice: OnceCell::new(),
-        }
-    }
-
-    pub(super) fn scorecard(&self) -> &Section {
-        self.scorecard.get_or_init(|| scorecard::section(self))
-    }
-
-    pub(super) fn advice(&self) -> &Section {
-        self.advice.get_or_init(|| advice::section(self))
+        Self { analysis, options, groups, publish_groups, verdicts }
     }
 
     /// Whether there are one-way workloads: streams, images, floods, start-ups.

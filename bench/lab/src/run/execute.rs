@@ -5,31 +5,11 @@ use std::time::{Duration, Instant};
 
 use myelin_bench_kit::protocol::{Command, Ready, Reliability, Role, Workload};
 
-use super::RunSpec;
-use super::Watch;
 use super::processes::Processes;
-use super::{RunRecord, RunSamples};
+use super::{Failure, RunSpec, Watch};
 use crate::host::{Host, LinkCut, ProcessId};
 use crate::observe::Observation;
-
-#[derive(Debug, thiserror::Error)]
-pub enum Failure {
-    /// The user pressed Ctrl-C, or SIGTERM came: the run is discarded.
-    #[error("interrupted")]
-    Interrupted,
-    /// The run is kept as failed.
-    #[error("{0}")]
-    Run(String),
-    /// Like `Run`: a host became unreachable. That explains all other errors.
-    #[error("{0}")]
-    Gone(String),
-}
-
-impl From<String> for Failure {
-    fn from(reason: String) -> Self {
-        Failure::Run(reason)
-    }
-}
+use crate::record::{RunRecord, RunSamples};
 
 /// Executes one run on this host, or on ping's host and pong's; `watch` looks at it meanwhile.
 /// Returns the samples and adds the other results to `record`. A failed run may have set how long

@@ -12,9 +12,9 @@ use myelin_bench_kit::protocol::{
 };
 use myelin_bench_kit::samples::{Record, SampleFile};
 
+use super::Failure;
 use super::RunSpec;
 use super::Running;
-use super::execute::Failure;
 use crate::host::{Host, ProcessId, ProcessMessage, ProcessSpec, RunOnHost};
 use crate::lists::distinct;
 use crate::observe::Observation;

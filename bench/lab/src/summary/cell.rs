@@ -1,12 +1,11 @@
-//! A cell of the summary, and the table of all its figures. The table lists each figure once, with
-//! its type, how it follows from the runs, which direction is better, which cells have it, and its
-//! meaning.
+//! A cell of the summary, and the table of all figures. The table lists each figure once, with its
+//! type, how it follows from the runs, which direction is better, which cells have it, its meaning,
+//! and, if folders are compared by it, how.
 //!
 //! The table determines the fields of [`Cell`] and thus the keys of `summary.json`, the columns of
-//! `summary.csv`, and the table of `docs/reference/results.md`, which a test compares. To add a
-//! figure: list it here, compute it in `analyse/cell.rs`, and copy its row into
-//! `docs/reference/results.md`. `report/metrics.rs` lists by name which figures appear in the
-//! page's summary table, in comparisons of folders and in plots.
+//! `summary.csv`, the verdicts of comparisons, and the tables of `docs/reference/results.md`, which a
+//! test compares. To add a scalar figure: list it here, list its measurement in
+//! `analyse/measures.rs`, and copy its row into `docs/reference/results.md`.
 
 use myelin_bench_kit::protocol::{Topology, Workload};
 use schemars::JsonSchema;
@@ -19,20 +18,58 @@ use super::{
 use crate::scenario::Tuning;
 
 /// A figure of a cell, or a value that distinguishes the cell from others.
-pub(crate) struct Metric {
+#[derive(Debug)]
+pub struct Metric {
     /// Column of `summary.csv`, and key in `summary.json` if the latter has it as such. It ends in
     /// the unit.
     pub name: &'static str,
     /// Its meaning, for the page and `docs/reference/results.md`.
     pub about: &'static str,
-    /// Only for `docs/reference/results.md`, which says more about it than reports do.
-    #[cfg_attr(not(test), allow(dead_code))]
-    pub over_runs: OverRuns,
-    #[cfg_attr(not(test), allow(dead_code))]
-    pub better: Better,
+    /// How the figure of a cell follows from those of its runs.
+    pub(crate) over_runs: OverRuns,
+    pub(crate) better: Better,
     /// Which cells have it, if not all. `summary.csv` has no column for it if no cell has it.
-    pub of_some: Option<fn(&Cell) -> bool>,
-    pub of: fn(&Cell) -> Value,
+    pub(crate) of_some: Option<fn(&Cell) -> bool>,
+    pub(crate) of: fn(&Cell) -> Value,
+    /// Sets the field of a number.
+    pub(crate) set: Option<fn(&mut Cell, Option<f64>)>,
+    /// How folders are compared by the figures of its runs, if they are.
+    pub(crate) comparison: Option<Compared>,
+}
+
+/// How folders are compared by a figure of each run. Lower is better.
+#[derive(Clone, Copy, Debug)]
+pub struct Compared {
+    /// Its heading.
+    pub words: &'static str,
+    /// The unit of its texts.
+    pub unit: &'static str,
+    /// Only for latencies: the same figure of messages across CPUs alone.
+    pub(crate) across: Option<&'static str>,
+    /// Whether such a cell is compared by it.
+    pub(crate) is_of: fn(&Cell) -> bool,
+    /// A smaller difference does not matter, however large its fraction of the whole is; for
+    /// latencies the resolution of the clock counts instead.
+    pub(crate) immaterial: f64,
+}
+
+impl Metric {
+    /// The metric with this name. The names are constants of the program, so a missing one is a bug.
+    pub(crate) fn named(name: &str) -> &'static Metric {
+        let found = METRICS.iter().find(|metric| metric.name == name);
+        found.unwrap_or_else(|| panic!("no metric {name}"))
+    }
+
+    /// The metrics by whose runs folders are compared, in the order of reports.
+    pub(crate) fn compared() -> impl Iterator<Item = (&'static Metric, Compared)> {
+        METRICS.iter().filter_map(|metric| Some((metric, metric.comparison?)))
+    }
+}
+
+impl Serialize for Metric {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name)
+    }
 }
 
 /// How the valid runs of a cell determine a figure.
@@ -40,6 +77,8 @@ pub(crate) struct Metric {
 pub(crate) enum OverRuns {
     /// A property of the cell, independent of its runs.
     Cell,
+    /// A figure of single runs, which the cell as a whole does not have.
+    Single,
     /// From all messages of all runs together.
     Pooled,
     /// The sum over all runs, or that sum over their total time.
@@ -68,6 +107,8 @@ pub(crate) enum Value {
     Interval(Option<[f64; 2]>),
     /// A column for each of its parts.
     Distribution(Option<Distribution>),
+    /// No column: only its runs have it.
+    OfRuns,
 }
 
 macro_rules! value {
@@ -96,9 +137,14 @@ value! {
 
 macro_rules! cell {
     (
+        of_runs {
+            $($run:ident => $run_better:ident $run_has:ident $run_about:literal
+              $(by $run_compared:ident)?;)*
+        }
         figures {
             $($name:ident $(: $type:ty)? $(as $column:literal)?
-              => $over:ident $better:ident $has:ident $about:literal $(= |$cell:ident| $of:expr)?;)*
+              => $over:ident $better:ident $has:ident $about:literal $(by $compared:ident)?
+              $(= |$cell:ident| $of:expr)?;)*
         }
         others {
             $($(#[$attribute:meta])* $other:ident: $other_type:ty;)*
@@ -116,15 +162,33 @@ macro_rules! cell {
         }
 
         /// In the order of the columns of `summary.csv`; new ones come last.
-        pub(crate) static METRICS: &[Metric] = &[$(Metric {
-            name: cell!(@name $name $($column)?),
-            about: $about,
-            over_runs: OverRuns::$over,
-            better: Better::$better,
-            of_some: $has,
-            of: cell!(@of $name $(|$cell| $of)?),
-        }),*];
+        pub(crate) static METRICS: &[Metric] = &[
+            $(Metric {
+                name: stringify!($run),
+                about: $run_about,
+                over_runs: OverRuns::Single,
+                better: Better::$run_better,
+                of_some: $run_has,
+                of: |_| Value::OfRuns,
+                set: None,
+                comparison: cell!(@optional $($run_compared)?),
+            },)*
+            $(Metric {
+                name: cell!(@name $name $($column)?),
+                about: $about,
+                over_runs: OverRuns::$over,
+                better: Better::$better,
+                of_some: $has,
+                of: cell!(@of $name $(|$cell| $of)?),
+                set: cell!(@set $name $($type)?),
+                comparison: cell!(@optional $($compared)?),
+            },)*
+        ];
     };
+    (@optional) => { None };
+    (@optional $some:expr) => { Some($some) };
+    (@set $name:ident) => { None };
+    (@set $name:ident $type:ty) => { Some(|cell, value| cell.$name = Figure::of(value)) };
     (@name $name:ident) => { stringify!($name) };
     (@name $name:ident $column:literal) => { $column };
     (@of $name:ident) => { |cell| cell.$name.clone().into() };
@@ -132,8 +196,16 @@ macro_rules! cell {
 }
 
 // For each figure: name and, for a field, its type; how it follows from the runs, which direction
-// is better, which cells have it, its meaning, and where to find it if not under its name.
+// is better, which cells have it, its meaning, how folders are compared by it, and where to find it if
+// not under its name.
 cell! {
+    of_runs {
+        p50_us => Lower ALL "median latency: round trip, one way or publish call" by P50;
+        p99_us => Lower ALL "99th percentile of this latency" by P99;
+        cross_p50_us => Lower ALL "like `p50_us`, of messages whose two ends ran on different CPUs";
+        cross_p99_us => Lower ALL "like `p99_us`, of messages whose two ends ran on different CPUs";
+        first_sample_us => Lower STARTUP "until pong has taken a message" by FIRST_SAMPLE;
+    }
     figures {
         scenario: String => Cell Neither ALL "the scenario";
         system: String => Cell Neither ALL "the system";
@@ -161,14 +233,14 @@ cell! {
              that each publisher reached";
         cpu_us_per_message: f64 => Sum Lower ALL
             "CPU of ping, pong and daemons for each published message, from the first measured \
-             message to the last";
+             message to the last" by CPU;
         cpu_percent: f64 => Sum Lower ALL
             "CPU of ping, pong and daemons; 100 is one core. In one-way workloads from the first \
              measured message to the last";
         rss_bytes: u64 => Largest Lower ALL "resident memory of ping, pong and daemons at the end";
         pss_bytes: u64 => Largest Lower ALL
             "memory of ping, pong and daemons at the end, with shared pages divided among their \
-             users; `tuned` locks all memory";
+             users; `tuned` locks all memory" by MEMORY;
         shared_bytes: u64 => Largest Lower ALL "mapped shared segments, each counted once";
         voluntary_switches_per_s: f64 => Sum Lower ALL "voluntary context switches of all threads";
         involuntary_switches_per_s: f64 => Sum Lower ALL
@@ -313,6 +385,8 @@ cell! {
         unsettled_runs: u32 => Sum Lower UNSETTLED "runs that never reached a steady state";
         recording => Cell Neither RECORDED "file whose messages are replayed; `topics.csv` has its topics"
             = |cell| cell.params.recording.clone();
+        loss_percent => Sum Lower ALL "share of the due messages that were never answered or taken"
+            = |cell| cell.loss_percent();
     }
     others {
         /// The parameter point.
@@ -351,19 +425,34 @@ impl Cell {
     pub(crate) fn key(&self) -> (&str, Workload, &str, Tuning, Topology) {
         (&self.scenario, self.workload, &self.system, self.tuning, self.topology)
     }
+
+    /// Share of the due messages that were not taken, in per cent; `None` if none were due.
+    pub(crate) fn loss_percent(&self) -> Option<f64> {
+        let due = self.lost + self.received;
+        (due > 0).then(|| 100.0 * self.lost as f64 / due as f64)
+    }
 }
 
 /// The types of a cell's fields.
-trait Figure {
+trait Figure: Sized {
     /// Whether it was not measured, or has its default value.
     fn is_absent(&self) -> bool {
         false
     }
+
+    /// The field of a measured number.
+    fn of(_: Option<f64>) -> Self {
+        unreachable!("only numbers are measured")
+    }
 }
 
-impl<T> Figure for Option<T> {
+impl<T: Figure> Figure for Option<T> {
     fn is_absent(&self) -> bool {
         self.is_none()
+    }
+
+    fn of(value: Option<f64>) -> Self {
+        value.map(|value| T::of(Some(value)))
     }
 }
 
@@ -378,9 +467,26 @@ impl Figure for Tuning {}
 impl Figure for String {}
 impl Figure for Vec<String> {}
 impl Figure for bool {}
-impl Figure for u32 {}
-impl Figure for u64 {}
-impl Figure for f64 {}
+impl Figure for [f64; 2] {}
+impl Figure for Distribution {}
+
+impl Figure for u32 {
+    fn of(value: Option<f64>) -> Self {
+        value.unwrap_or(0.0) as u32
+    }
+}
+
+impl Figure for u64 {
+    fn of(value: Option<f64>) -> Self {
+        value.unwrap_or(0.0) as u64
+    }
+}
+
+impl Figure for f64 {
+    fn of(value: Option<f64>) -> Self {
+        value.unwrap_or(0.0)
+    }
+}
 
 type Has = Option<fn(&Cell) -> bool>;
 const ALL: Has = None;
@@ -396,6 +502,41 @@ const REPEATED: Has = Some(|cell| cell.repeats.is_some());
 const TWO_CLOCKS: Has = Some(|cell| cell.clock.is_some());
 const RECORDED: Has = Some(|cell| cell.params.recording.is_some());
 const UNSETTLED: Has = Some(|cell| cell.unsettled_runs > 0);
+
+const P50: Compared = Compared {
+    words: "p50",
+    unit: "µs",
+    across: Some("cross_p50_us"),
+    is_of: is_steady,
+    immaterial: 0.0,
+};
+const P99: Compared = Compared { words: "p99", across: Some("cross_p99_us"), ..P50 };
+const FIRST_SAMPLE: Compared =
+    Compared { words: "first sample", across: None, is_of: is_startup, ..P50 };
+// Per message, not per cent of a core: back to back a system uses a whole core however much it does,
+// and CPU use falls if a rate is not reached. Meaningless if only the first message counts.
+const CPU: Compared = Compared {
+    words: "CPU",
+    unit: "µs for each message",
+    is_of: |cell| !is_startup(cell),
+    ..FIRST_SAMPLE
+};
+// Proportional memory divides shared pages, such as those of the C library, among all processes that
+// map them. So it changes when other programs start and end: by 0.13 MB between ten sessions of two
+// small processes on a busy machine.
+const MEMORY: Compared = Compared {
+    words: "memory",
+    unit: "MB (PSS)",
+    is_of: |_| true,
+    immaterial: 500e3,
+    ..FIRST_SAMPLE
+};
+
+/// Whether its latency describes the system. The latency of a flood does not: it is the depth of a
+/// queue. Neither does that of a start-up.
+pub(crate) fn is_steady(cell: &Cell) -> bool {
+    !is_flood(cell) && !is_startup(cell)
+}
 
 fn is_flood(cell: &Cell) -> bool {
     cell.workload == Workload::Flood

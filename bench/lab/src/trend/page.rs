@@ -86,15 +86,15 @@ fn curve(trend: &Trend, at: usize, figure: &FigureHistory) -> Curve {
     let shares = figure.shares();
     let dots = trend.sessions.iter().zip(&figure.values).zip(&shares).enumerate();
     let dots = dots.filter_map(|(session, ((it, value), share))| {
-        let text = figure.figure.text((*value)?);
+        let text = figure.figure.compared_text((*value)?);
         Some(Dot {
             x: place(trend, session),
             y: 100.0 * (1.0 - (*share)?),
-            title: format!("{text} {}, {}, {}", figure.figure.unit, it.label(), it.folder),
+            title: format!("{text} {}, {}, {}", figure.how.unit, it.label(), it.folder),
         })
     });
     Curve {
-        words: figure.figure.words,
+        words: figure.how.words,
         last: figure.last_text(),
         change: figure.change().unwrap_or_default(),
         verdict: trend.verdict(at, figure).map_or("", |kind| kind.words()),

@@ -68,7 +68,7 @@ fn line(
     screen: Screen,
 ) -> String {
     let change = figure.change().unwrap_or_default();
-    let figures = format!("{:<6} {:>10} {change:>7}", figure.figure.words, figure.last_text());
+    let figures = format!("{:<6} {:>10} {change:>7}", figure.how.words, figure.last_text());
     let word = verdict.map(|it| format!("  {}", it.words())).unwrap_or_default();
     let taken = figures.chars().count() + word.chars().count() + 2;
     let is_narrow = label_width + 2 + taken + SPARK_MIN > screen.width;

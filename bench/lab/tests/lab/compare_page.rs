@@ -15,7 +15,7 @@ fn comparison() -> Comparison {
     let mut b = sides::side(fixture::HOSTILE, 2, 5, 64);
     for (tuning, factor) in [(Tuning::Tuned, 1.2), (Tuning::Default, 0.7)] {
         sides::change(&mut b, "cyclonedds.udp", tuning, |run| {
-            run.p50_us = run.p50_us.map(|us| us * factor);
+            run.set("p50_us", run.get("p50_us").map(|us| us * factor));
         });
     }
     compare(&a, &sides::with_curves(b)).unwrap()

@@ -13,7 +13,7 @@ use myelin_bench_lab::summary;
 use crate::page::{ask, browser, fixture};
 use ask::ask;
 use browser::write_folded;
-use summary::{Analysis, Cell, Distribution, RunPoint};
+use summary::{Analysis, Cell, Distribution, RunFigures};
 
 /// Systems in addition to those of the fixture; the factor is their latency over that of
 /// `cyclonedds.iceoryx`.
@@ -64,7 +64,9 @@ fn quick() -> Analysis {
                 // The runs of each cell vary differently.
                 let wander = 1.0 + 0.005 * (f64::from(run.order) * factor * 9.7).sin();
                 let of_all = cell.round_trip_us.map(|it| [it.p50, it.p99]).unwrap_or_default();
-                [run.p50_us, run.p99_us] = of_all.map(|us| us.map(|us| us * wander));
+                for (name, us) in ["p50_us", "p99_us"].into_iter().zip(of_all) {
+                    run.set(name, us.map(|us| us * wander));
+                }
             }
             made.summary.cells.push(cell);
             made.details.push(detail);
@@ -142,7 +144,7 @@ fn runs<'a>(
     system: &str,
     tuning: &str,
     payload: u64,
-) -> &'a mut [RunPoint] {
+) -> &'a mut [RunFigures] {
     let at = analysis.summary.cells.iter().position(|cell| {
         cell.system == system
             && cell.tuning.name() == tuning
@@ -310,7 +312,7 @@ fn systems_below_the_floor_that_they_stand_on_are_not_believed() {
             for (run, floor) in
                 runs(analysis, "zenoh.shm", "tuned", payload).iter_mut().zip(of_floor)
             {
-                run.p50_us = floor.p50_us.map(|us| us * factor);
+                run.set("p50_us", floor.get("p50_us").map(|us| us * factor));
             }
         })
     };
@@ -515,7 +517,7 @@ fn sentences_claim_only_significant_differences() {
     // If noise hides the difference, neither is first.
     for (system, first) in [("myelin.shm-block", 19.0), ("zenoh.shm", 21.0)] {
         for run in runs(&mut analysis, system, "tuned", 64) {
-            run.p50_us = Some(first + 0.7 * f64::from(run.order % 5));
+            run.set("p50_us", Some(first + 0.7 * f64::from(run.order % 5)));
         }
     }
     let text = printed(&analysis).replace("\n  ", " ");
@@ -536,7 +538,7 @@ fn a_flood_leads_only_with_a_significant_difference() {
         cell.workload = Workload::Flood;
         cell.taken_per_s = cell.round_trip_us.and_then(|it| it.p50).map(rate);
         for run in &mut detail.runs {
-            run.taken_per_s = run.p50_us.map(rate);
+            run.set("taken_per_s", run.get("p50_us").map(rate));
         }
     }
     let text = printed(&analysis).replace("\n  ", " ");
@@ -546,7 +548,7 @@ fn a_flood_leads_only_with_a_significant_difference() {
     );
     for (system, first) in [("myelin.shm-block", 19.0), ("zenoh.shm", 21.0)] {
         for run in runs(&mut analysis, system, "tuned", 64) {
-            run.taken_per_s = Some(rate(first + 0.7 * f64::from(run.order % 5)));
+            run.set("taken_per_s", Some(rate(first + 0.7 * f64::from(run.order % 5))));
         }
     }
     let text = printed(&analysis).replace("\n  ", " ");

@@ -8,7 +8,7 @@ use myelin_bench_lab::stats::verdict::Kind;
 use myelin_bench_lab::summary;
 
 use crate::page::{maker, sides};
-use summary::{Analysis, Cell, ClockFigures, CutFigures, RunPoint};
+use summary::{Analysis, Cell, ClockFigures, CutFigures};
 
 use maker::{Maker, Model};
 
@@ -96,10 +96,11 @@ fn a_comparison_uses_the_clock_errors_of_both_folders() {
             side.analysis = analysis(error_us);
             for detail in &mut side.analysis.details {
                 let run = detail.runs[0].clone();
-                let one = |order: u32| RunPoint {
-                    order,
-                    p50_us: Some(200.0 + f64::from(order) / 10.0 + more_us),
-                    ..run.clone()
+                let one = |order: u32| {
+                    let mut one = run.clone();
+                    one.order = order;
+                    one.set("p50_us", Some(200.0 + f64::from(order) / 10.0 + more_us));
+                    one
                 };
                 detail.runs = (0..20).map(one).collect();
             }

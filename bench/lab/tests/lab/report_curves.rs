@@ -78,10 +78,13 @@ fn sizes_and_runs_are_where_the_summary_has_them() {
                 .iter()
                 .flat_map(|(_, detail)| {
                     let mut medians: Vec<f64> =
-                        detail.runs.iter().map(|run| run.p50_us.unwrap()).collect();
+                        detail.runs.iter().map(|run| run.get("p50_us").unwrap()).collect();
                     medians.sort_by(f64::total_cmp);
                     let centre = medians[medians.len() / 2];
-                    detail.runs.iter().map(move |run| (run.order, run.p50_us.unwrap() / centre))
+                    detail
+                        .runs
+                        .iter()
+                        .map(move |run| (run.order, run.get("p50_us").unwrap() / centre))
                 })
                 .collect();
             assert_eq!(own.len(), runs.len(), "{system}");

@@ -169,6 +169,7 @@ fn all_files_are_written_at_once() {
         [
             "advice",
             "details.json.zst",
+            "figures.parquet",
             "hgrm",
             "report.html",
             "report.md",

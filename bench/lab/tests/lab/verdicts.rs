@@ -9,7 +9,7 @@ use myelin_bench_lab::stats::verdict::Kind;
 use myelin_bench_lab::summary;
 
 use crate::page::sides;
-use summary::{Analysis, Cell, RunPoint};
+use summary::{Analysis, Cell, RunFigures};
 
 fn report(analysis: &Analysis) -> String {
     let folder = tempfile::tempdir().unwrap();
@@ -33,11 +33,11 @@ fn only(mut side: Side, tunings: &[&str], p50_us: impl Fn(&str, usize) -> f64) -
         }
         for (place, run) in detail.runs.iter_mut().enumerate() {
             let p50_us = Some(p50_us(cell.tuning.name(), place));
-            *run = RunPoint { order: run.order, valid: true, p50_us, ..RunPoint::default() };
+            *run = RunFigures::new(run.order, true, [("p50_us", p50_us)]);
         }
         cell.placements.clear();
         let latency = cell.round_trip_us.as_mut().unwrap();
-        (latency.p50, latency.p99) = (detail.runs[2].p50_us, None);
+        (latency.p50, latency.p99) = (detail.runs[2].get("p50_us"), None);
         side.analysis.summary.cells.push(cell);
         side.analysis.details.push(detail);
     }
@@ -107,7 +107,7 @@ fn a_scenario_beside_changes_no_verdict() {
 fn runs_with_too_few_messages_do_not_drop_out() {
     let mut side = sides::side("like", 1, 6, 64);
     sides::change(&mut side, "cyclonedds.udp", Tuning::Tuned, |run| {
-        run.p99_us = run.p99_us.filter(|_| run.order != 3);
+        run.set("p99_us", run.get("p99_us").filter(|_| run.order != 3));
     });
     let text = report(&side.analysis);
     assert!(text.contains("over 25 comparisons"), "p99 of one cell against five others: {text}");
@@ -117,7 +117,7 @@ fn runs_with_too_few_messages_do_not_drop_out() {
 fn too_few_runs_are_reported_and_no_difference_claimed() {
     let mut side = sides::side("few", 1, 4, 64);
     sides::change(&mut side, "cyclonedds.udp", Tuning::Tuned, |run| {
-        run.p50_us = run.p50_us.map(|us| 9.0 * us);
+        run.set("p50_us", run.get("p50_us").map(|us| 9.0 * us));
     });
     let text = report(&side.analysis);
     assert_eq!(claims(&text), 0, "{text}");

@@ -105,13 +105,16 @@ fn figures_are_recomputed_from_the_samples_by_other_means() {
     assert!(std::fs::read(&drawing).unwrap().starts_with(b"\x89PNG"), "{said}");
 
     // A figure that does not match the samples is found, also where a plot is drawn from it.
-    for part in ["stages", "slowest", "timeline", "seconds"] {
+    for part in ["stages", "slowest", "timeline", "seconds", "figures of run 0"] {
         let path = out.join("details.json.zst");
         let whole = std::fs::read(&path).unwrap();
         let text = zstd::decode_all(whole.as_slice()).unwrap();
         let mut details: serde_json::Value = serde_json::from_slice(&text).unwrap();
         for detail in details.as_array_mut().unwrap() {
-            spoil(&mut detail[part]);
+            match part {
+                "figures of run 0" => spoil(&mut detail["runs"][0]["figures"]["p50_us"]),
+                _ => spoil(&mut detail[part]),
+            };
         }
         let spoiled = zstd::encode_all(details.to_string().as_bytes(), 0).unwrap();
         std::fs::write(&path, spoiled).unwrap();
@@ -120,7 +123,9 @@ fn figures_are_recomputed_from_the_samples_by_other_means() {
         assert_eq!(status, Some(1), "{part}: {said}");
         let found = said.lines().filter(|line| line.starts_with("differs"));
         assert!(found.clone().count() > 0, "{part}: {said}");
-        assert!(found.clone().all(|line| line.contains(&format!("'{part}'"))), "{part}: {said}");
+        // Each cell has a first run of its own.
+        let named = format!("'{}", part.trim_end_matches('0'));
+        assert!(found.clone().all(|line| line.contains(&named)), "{part}: {said}");
         std::fs::write(&path, whole).unwrap();
     }
     let path = out.join("summary.json");

@@ -1,14 +1,10 @@
-//! Converts pong's stamps to ping's clock before anything else reads them, and words what a report
-//! says about the clocks.
+//! Converts pong's stamps to ping's clock before anything else reads them.
 
 use myelin_bench_kit::protocol::ClockDiscipline;
 use myelin_bench_kit::samples::Record;
 
 use super::ClockMap;
-use crate::analyse::judged::JudgedRun;
-use crate::analyse::messages::Message;
-use crate::run::RunSamples;
-use crate::scenario::Kind;
+use crate::record::RunSamples;
 use crate::summary::ClockFigures;
 
 /// The relation of the clocks at the two ends of a run. By default both ends read one clock, on one
@@ -89,51 +85,4 @@ fn figures_of(map: &ClockMap, error_ns: f64) -> ClockFigures {
         least_delay_us: map.least_delay_ns as f64 / 1e3,
         negative: 0,
     }
-}
-
-/// Figures of several runs: the largest error, offset and drift of the first run.
-pub(in crate::analyse) fn figures(runs: &[&JudgedRun]) -> Option<ClockFigures> {
-    let all = || runs.iter().filter_map(|run| run.clocks.figures.as_ref());
-    let largest = all().map(|figures| figures.error_us).reduce(f64::max)?;
-    let least = all().map(|figures| figures.least_delay_us).reduce(f64::min)?;
-    let one_ways = runs.iter().flat_map(|run| run.messages.taken(Message::one_way));
-    Some(ClockFigures {
-        error_us: largest,
-        least_delay_us: least,
-        exchanges: all().map(|figures| figures.exchanges).sum(),
-        negative: one_ways.filter(|way_ns| *way_ns < 0).count() as u64,
-        ..all().next()?.clone()
-    })
-}
-
-/// Remarks on the clocks for the reader of a cell's figures.
-pub(in crate::analyse) fn remarks(runs: &[&JudgedRun], kind: Kind) -> Vec<String> {
-    let mut remarks = Vec::new();
-    // Trouble makes a run of a one-way workload invalid, which says the same.
-    for run in runs.iter().filter(|_| kind == Kind::Roundtrip) {
-        let number = run.number();
-        let one = |trouble: &String| {
-            format!(
-                "run {number}: one-way figures left out (round trips are not affected): {trouble}"
-            )
-        };
-        remarks.extend(run.clocks.trouble.iter().map(one));
-    }
-    if let Some(figures) = figures(runs) {
-        remarks.extend(negative(&figures, runs));
-    }
-    remarks
-}
-
-fn negative(figures: &ClockFigures, runs: &[&JudgedRun]) -> Option<String> {
-    let least_ns = runs.iter().flat_map(|run| run.messages.taken(Message::one_way)).min()?;
-    (figures.negative > 0).then(|| {
-        format!(
-            "{} one-way latencies are below zero, the least {:.1} µs: the clocks are known only to \
-             ± {:.1} µs",
-            figures.negative,
-            least_ns as f64 / 1e3,
-            figures.error_us
-        )
-    })
 }

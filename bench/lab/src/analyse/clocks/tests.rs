@@ -4,7 +4,7 @@ use myelin_bench_kit::samples::Record;
 use proptest::prelude::*;
 
 use super::*;
-use crate::run::RunSamples;
+use crate::record::RunSamples;
 
 /// The reading of a clock, as a function of ping's.
 type Truth<'a> = &'a dyn Fn(u64) -> u64;

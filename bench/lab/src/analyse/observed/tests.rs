@@ -1,7 +1,9 @@
 //! A series made by hand, and the expected figures.
 
+use super::super::part::over_runs;
 use super::*;
 use crate::observe::series::{ObservedProcess, ProportionalMemory, Switches, ThreadMoment};
+use crate::summary::OverRuns;
 
 const TICK_NS: u64 = 100_000_000;
 
@@ -77,16 +79,23 @@ fn figures_are_sums_over_runs_and_peaks_of_runs() {
     other.moments[0].processes[0].hardware = hardware(1000);
     other.moments[2].processes[1].hardware = hardware(500);
     other.moments[1].processes[0].memory.as_mut().unwrap().pss_bytes = 90 << 20;
-    other.cost_percent = 0.1;
-    let found = figures_of(Cell::default(), &[(&one, 100.0), (&other, 300.0)]);
-    assert_eq!(found.runqueue_wait_percent.map(f64::round), Some(10.0));
-    assert_eq!(found.migrations_per_s.map(f64::round), Some(120.0));
-    assert_eq!(found.pss_peak_bytes, Some(98 << 20));
+    let runs = [(&one, 100.0), (&other, 300.0)];
+    let sum = |of: &dyn Fn((&Series, f64)) -> Option<Part>| {
+        over_runs(OverRuns::Sum, &runs.into_iter().filter_map(of).collect::<Vec<_>>())
+    };
+    let wait = sum(&|(series, _)| Some(runqueue_wait_percent(series)));
+    assert_eq!(wait.map(f64::round), Some(10.0));
+    assert_eq!(sum(&|(series, _)| migrations_per_s(series)).map(f64::round), Some(120.0));
+    assert_eq!(runs.map(|(series, _)| pss_peak_bytes(series)), [Some(12 << 20), Some(98 << 20)]);
     // Only the run with counters counts.
-    assert_eq!(found.cycles_per_message, Some(5.0));
-    assert_eq!(found.instructions_per_message, None);
-    assert_eq!(found.observation_cpu_percent.map(|cost| (cost * 10.0).round()), Some(2.0));
-    assert_eq!(figures_of(Cell::default(), &[]).observation_cpu_percent, None);
+    assert_eq!(
+        sum(&|(series, messages)| super::hardware(series, |it| Some(it.cycles), messages)),
+        Some(5.0)
+    );
+    assert_eq!(
+        sum(&|(series, messages)| super::hardware(series, |it| it.instructions, messages)),
+        None
+    );
 }
 
 #[test]
@@ -103,8 +112,8 @@ fn unknown_values_are_empty() {
     assert_eq!(rounded(&found.cpu_percent), [10, 20, 30]);
     assert!(found.pss_bytes.is_empty());
     assert!(found.migrations_per_s.is_empty() && found.steal_percent.is_empty());
-    let figures = figures_of(Cell::default(), &[(&bare, 1.0)]);
-    assert_eq!((figures.migrations_per_s, figures.pss_peak_bytes), (None, None));
+    assert!(migrations_per_s(&bare).is_none());
+    assert_eq!(pss_peak_bytes(&bare), None);
 }
 
 #[test]

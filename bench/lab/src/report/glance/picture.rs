@@ -10,7 +10,7 @@ use super::axis::{Axis, Tick, tidy};
 use crate::lists::{ascending, distinct};
 use crate::report::format;
 use crate::report::metrics::memory_mb;
-use crate::report::sweep::Parameter;
+use crate::report::parameter::Parameter;
 use crate::report::view::{Entry, Group, Traits, View};
 use crate::scenario::Tuning;
 use crate::summary::Params;
@@ -170,7 +170,8 @@ fn picture<'a>(
         let ranked = Ranked { view, quantity, entries: &entries, points: drawn, tuning, has_peers };
         let (sections, axis) = ranked.sections();
         let panels = drawn.iter().map(|point| label(point, &points)).collect();
-        let (further, ticks) = (points.len() - drawn.len(), axis.ticks(quantity));
+        let (further, ticks) =
+            (points.len() - drawn.len(), axis.ticks(|value| quantity.round(value)));
         let across_cores = across_cores(&sections);
         Drawing::Ranking(Ranking { panels, further, sections, across_cores, axis, ticks })
     });
@@ -486,7 +487,7 @@ fn panel<'a>(
         parameter: parameter.name(),
         across: thinned(&values, LABELS_MAX).cloned().collect(),
         values,
-        ticks: axis.ticks(quantity),
+        ticks: axis.ticks(|value| quantity.round(value)),
         axis,
         curves,
     }

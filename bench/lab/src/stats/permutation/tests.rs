@@ -64,6 +64,40 @@ fn equal_systems_differ_no_more_often_than_the_error_rate() {
     assert!(found <= 8, "{found} of 40 with nine runs");
 }
 
+/// Equal systems, each compared with the one that happens to be the fastest. Returns how often one
+/// was called different if the family has only these comparisons, and if it has all pairs.
+fn alarms_against_the_best(trials: usize, systems: usize, runs: usize) -> [usize; 2] {
+    let mut random = StdRng::seed_from_u64(8);
+    let mut found = [0; 2];
+    for _ in 0..trials {
+        let mut system = || (0..runs).map(|_| 0.02 * normal(&mut random)).collect::<Vec<f64>>();
+        let all: Vec<Vec<f64>> = (0..systems).map(|_| system()).collect();
+        let middle = |at: &usize| crate::stats::median(all[*at].clone()).unwrap();
+        let best = (0..systems).min_by(|a, b| middle(a).total_cmp(&middle(b))).unwrap();
+        let pairs = (0..systems).flat_map(|a| (a + 1..systems).map(move |b| [a, b]));
+        let (told, others): (Vec<_>, Vec<_>) = pairs.partition(|pair| pair.contains(&best));
+        let sides = |[a, b]: &[usize; 2]| Sides { a: all[*a].clone(), b: all[*b].clone() };
+        let family: Vec<Sides> = told.iter().chain(&others).map(sides).collect();
+        for (found, family) in found.iter_mut().zip([&family[..told.len()], &family]) {
+            let chances = test(family);
+            // An alarm of the larger family is one of the smaller, too.
+            if chances[..told.len()].iter().all(|it| it.p_adjusted > RATE) {
+                break;
+            }
+            *found += 1;
+        }
+    }
+    found
+}
+
+#[test]
+fn comparisons_with_the_best_need_all_pairs_in_the_family() {
+    // The runs that made it the best are the ones that it is compared by. 10 of 200 may be alarms.
+    let [alone, all] = alarms_against_the_best(200, 16, 7);
+    assert!(all <= 10, "{all} of 200 with all pairs");
+    assert!(alone > 14, "{alone} of 200 with only the pairs of the best");
+}
+
 #[test]
 fn a_difference_of_ten_per_cent_is_found_and_its_direction() {
     let mut random = StdRng::seed_from_u64(4);

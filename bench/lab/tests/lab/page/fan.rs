@@ -4,7 +4,7 @@ use myelin_bench_kit::protocol::{Wait, Workload};
 
 use super::fixture;
 use myelin_bench_lab::scenario::Tuning;
-use myelin_bench_lab::summary::{Analysis, Cell, Detail, FurtherSubscriber, RunPoint};
+use myelin_bench_lab::summary::{Analysis, Cell, Detail, FurtherSubscriber};
 
 /// Numbers of subscribers of the cells.
 pub const SUBSCRIBERS: [u32; 4] = [0, 1, 8, 64];
@@ -64,8 +64,10 @@ fn publish(cell: &Cell, detail: &Detail, subscribers: u32) -> (Cell, Detail) {
             (false, vec![format!("run 1: 3 of 64 subscribers took nothing {}", fixture::HOSTILE)])
         }
     };
-    let point =
-        |run: &RunPoint| RunPoint { p50_us: Some(p50), p99_us: Some(3.0 * p50), ..run.clone() };
-    let runs = detail.runs.iter().map(point).collect();
+    let mut runs = detail.runs.clone();
+    for run in &mut runs {
+        run.set("p50_us", Some(p50));
+        run.set("p99_us", Some(3.0 * p50));
+    }
     (made, Detail { runs, seconds: Vec::new(), ..detail.clone() })
 }

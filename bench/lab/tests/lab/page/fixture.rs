@@ -104,8 +104,8 @@ impl Maker {
             tuning == Tuning::Default && model.name == "cyclonedds.udp" && payload == 65536;
         let law = Law { median, spread, bimodal };
         let points = self.runs(runs, &law, per_run, invalid);
-        let interval = |at: fn(&RunPoint) -> Option<f64>| {
-            let mut values: Vec<_> = points.iter().filter_map(at).collect();
+        let interval = |figure: &str| {
+            let mut values: Vec<_> = points.iter().filter_map(|run| run.get(figure)).collect();
             values.sort_by(f64::total_cmp);
             (values.len() > 2).then(|| [values[0], values[values.len() - 1]])
         };
@@ -149,8 +149,8 @@ impl Maker {
                 true => vec![format!("run 2: 12 of 10000 messages never answered {HOSTILE}")],
                 false => vec![],
             },
-            round_trip_p50_interval_us: interval(|run| run.p50_us),
-            round_trip_p99_interval_us: interval(|run| run.p99_us),
+            round_trip_p50_interval_us: interval("p50_us"),
+            round_trip_p99_interval_us: interval("p99_us"),
             interval_level_percent: (points.len() == 5).then_some(93.75),
             placements: law.placements(samples),
             processes: processes(model),
@@ -183,7 +183,7 @@ impl Maker {
     }
 
     /// Runs of a cell vary by a few per cent, those of `awkward` cells by more.
-    fn runs(&mut self, runs: u32, law: &Law, per_run: u64, invalid: bool) -> Vec<RunPoint> {
+    fn runs(&mut self, runs: u32, law: &Law, per_run: u64, invalid: bool) -> Vec<RunFigures> {
         (0..runs)
             .map(|run| {
                 self.order += 1;
@@ -191,15 +191,13 @@ impl Maker {
                 let one = Law { median: law.median * (1.0 + 0.06 * wander), ..*law };
                 let distribution = one.distribution(per_run);
                 let across = Law { bimodal: false, ..one }.distribution(per_run);
-                RunPoint {
-                    order: self.order - 1,
-                    p50_us: distribution.p50,
-                    p99_us: distribution.p99,
-                    cross_p50_us: across.p50,
-                    cross_p99_us: across.p99,
-                    valid: !(invalid && run == 1),
-                    ..RunPoint::default()
-                }
+                let figures = [
+                    ("p50_us", distribution.p50),
+                    ("p99_us", distribution.p99),
+                    ("cross_p50_us", across.p50),
+                    ("cross_p99_us", across.p99),
+                ];
+                RunFigures::new(self.order - 1, !(invalid && run == 1), figures)
             })
             .collect()
     }

@@ -90,9 +90,10 @@ impl Maker {
         let spread = 0.004 + 0.001 * (self.summary.cells.len() as f64 * 0.618).fract();
         for (place, run) in detail.runs.iter_mut().enumerate() {
             let wander = 1.0 + spread * (place as f64 - 2.0);
-            (run.p50_us, run.p99_us) = (Some(p50 * wander), Some(3.0 * p50 * wander));
-            run.taken_per_s = cell.taken_per_s.map(|rate| rate * wander);
-            run.lossless_per_s = cell.lossless_per_s.map(|rate| rate * wander);
+            run.set("p50_us", Some(p50 * wander));
+            run.set("p99_us", Some(3.0 * p50 * wander));
+            run.set("taken_per_s", cell.taken_per_s.map(|rate| rate * wander));
+            run.set("lossless_per_s", cell.lossless_per_s.map(|rate| rate * wander));
         }
         for point in &mut detail.curve {
             let us = p50 * (1.0 - point.quantile).powf(-0.2);

@@ -7,7 +7,7 @@ use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
 use super::fixture;
-use myelin_bench_lab::summary::{Cell, RUN_QUANTILES, RunPoint};
+use myelin_bench_lab::summary::{Cell, RUN_QUANTILES, RunFigures};
 
 /// The fixture's cells with this payload, with `runs` runs each. Between seeds they differ only by
 /// chance: by a tenth of a per cent in one cell, by ten per cent in another, with disturbed blocks
@@ -30,18 +30,16 @@ pub fn side(name: &str, seed: u64, runs: u32, payload: u64) -> Side {
                 value * (common + spread * normal(&mut random)).exp()
             };
             let p50 = around(50.0, spread);
-            RunPoint {
-                order,
-                valid: true,
-                p50_us: Some(p50),
-                p99_us: Some(around(120.0, 2.0 * spread)),
-                cross_p50_us: Some(p50),
-                cross_p99_us: Some(around(130.0, 2.0 * spread)),
-                cpu_us_per_message: Some(around(20.0, spread)),
+            let figures = [
+                ("p50_us", p50),
+                ("p99_us", around(120.0, 2.0 * spread)),
+                ("cross_p50_us", p50),
+                ("cross_p99_us", around(130.0, 2.0 * spread)),
+                ("cpu_us_per_message", around(20.0, spread)),
                 // Whole pages, with small differences.
-                pss_bytes: Some((5120 + random.random_range(0..40)) * 4096),
-                ..RunPoint::default()
-            }
+                ("pss_bytes", ((5120 + random.random_range(0..40u64)) * 4096) as f64),
+            ];
+            RunFigures::new(order, true, figures.map(|(name, value)| (name, Some(value))))
         };
         detail.runs = (0..runs).map(&mut run).collect();
         (cell.runs, cell.valid) = (runs, true);
@@ -62,10 +60,9 @@ pub fn session(name: &str, seed: u64) -> Side {
     let mut random = StdRng::seed_from_u64(seed ^ 0x5e55);
     let state = (0.05 * normal(&mut random)).exp();
     for run in side.analysis.details.iter_mut().flat_map(|detail| &mut detail.runs) {
-        let figures =
-            [&mut run.p50_us, &mut run.p99_us, &mut run.cross_p50_us, &mut run.cross_p99_us];
-        figures.into_iter().flatten().for_each(|us| *us *= state);
-        run.cpu_us_per_message = run.cpu_us_per_message.map(|us| us * state);
+        for name in ["p50_us", "p99_us", "cross_p50_us", "cross_p99_us", "cpu_us_per_message"] {
+            run.set(name, run.get(name).map(|us| us * state));
+        }
     }
     side
 }
@@ -73,7 +70,7 @@ pub fn session(name: &str, seed: u64) -> Side {
 /// Gives every run of a side a curve around its median.
 pub fn with_curves(mut side: Side) -> Side {
     for run in side.analysis.details.iter_mut().flat_map(|detail| &mut detail.runs) {
-        let p50 = run.p50_us.unwrap_or(1.0);
+        let p50 = run.get("p50_us").unwrap_or(1.0);
         let at = |quantile: f64| p50 * (0.2 * (quantile / (1.0 - quantile)).ln()).exp();
         run.curve_us = RUN_QUANTILES[..16].iter().map(|quantile| at(*quantile)).collect();
     }
@@ -81,7 +78,7 @@ pub fn with_curves(mut side: Side) -> Side {
 }
 
 /// Changes every run of the cells of one system, at one tuning.
-pub fn change(side: &mut Side, system: &str, tuning: Tuning, how: impl Fn(&mut RunPoint)) {
+pub fn change(side: &mut Side, system: &str, tuning: Tuning, how: impl Fn(&mut RunFigures)) {
     let cells = side.analysis.summary.cells.iter().zip(&mut side.analysis.details);
     let wanted = cells.filter(|(cell, _)| cell.system == system && cell.tuning == tuning);
     let runs = wanted.flat_map(|(_, detail)| &mut detail.runs);
