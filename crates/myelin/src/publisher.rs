@@ -75,15 +75,27 @@ impl<T: Payload + ?Sized> Publisher<T> {
         let payload = T::as_bytes(payload);
         match &self.network_writer {
             None => self.with_writer(|writer| writer.publish_copy(payload)),
-            Some(network_writer) => self.with_writer(|writer| {
-                let late = make_room(network_writer)?;
-                let (published, hold) = match network_writer.holds(payload.len()) {
-                    true => writer.publish_copy_held(payload)?,
-                    false => (writer.publish_copy(payload)?, None),
-                };
-                network_writer.write(payload, hold).map(|()| with_late(published, late))
-            }),
+            Some(network_writer) => self.publish_copy_with(network_writer, payload, make_room),
         }
+    }
+
+    /// Publishes a copy here and on other hosts. A function of its own, so that publishers of one
+    /// host do not save the registers that it needs.
+    #[inline(never)]
+    fn publish_copy_with(
+        &self,
+        network_writer: &NetworkWriter,
+        payload: &[u8],
+        make_room: impl FnOnce(&NetworkWriter) -> Result<u32, Error>,
+    ) -> Result<Published, Error> {
+        self.with_writer(|writer| {
+            let late = make_room(network_writer)?;
+            let (published, hold) = match network_writer.holds(payload.len()) {
+                true => writer.publish_copy_held(payload)?,
+                false => (writer.publish_copy(payload)?, None),
+            };
+            network_writer.write(payload, hold).map(|()| with_late(published, late))
+        })
     }
 
     /// Publishes a loan of this publisher, here and on other hosts. [`Loan`] and
@@ -104,6 +116,17 @@ impl<T: Payload + ?Sized> Publisher<T> {
             // SAFETY: it is a loan of this publisher.
             return self.with_writer(|writer| unsafe { writer.publish(memory.into_raw()) });
         };
+        self.publish_memory_with(network_writer, memory, make_room)
+    }
+
+    /// Publishes a loan here and on other hosts. A function of its own, as above.
+    #[inline(never)]
+    fn publish_memory_with(
+        &self,
+        network_writer: &NetworkWriter,
+        memory: Memory,
+        make_room: impl FnOnce(&NetworkWriter) -> Result<u32, Error>,
+    ) -> Result<Published, Error> {
         self.with_writer(|writer| {
             let late = match make_room(network_writer) {
                 Ok(late) => late,
