@@ -46,7 +46,8 @@ fn answer(stream: TcpStream, port: u16) -> io::Result<()> {
                 failed(format!("the partner speaks version {VERSION}, this end {version}"))
             }
             Request::Hello { domain, .. } => {
-                match Listener::open(own, client, domain.min(DOMAIN_MAX), Some(port)) {
+                match when_free(|| Listener::open(own, client, domain.min(DOMAIN_MAX), Some(port)))
+                {
                     Ok(listener) => {
                         let ports = listener.ports().to_vec();
                         open = Some((listener, domain.min(DOMAIN_MAX)));
@@ -87,6 +88,22 @@ fn answer(stream: TcpStream, port: u16) -> io::Result<()> {
     Ok(())
 }
 
+/// Opens ports that another client has, or has had until a moment ago.
+fn when_free(mut open: impl FnMut() -> io::Result<Listener>) -> io::Result<Listener> {
+    let begin = Instant::now();
+    loop {
+        match open() {
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+                if begin.elapsed() > FREE_LIMIT {
+                    return Err(error);
+                }
+            }
+            other => return other,
+        }
+        std::thread::sleep(FREE_LOOK);
+    }
+}
+
 fn failed(reason: String) -> Reply {
     Reply::Failed { reason }
 }
@@ -116,5 +133,7 @@ pub fn send_for(to: &mut impl Write, duration: Duration) -> io::Result<()> {
 }
 
 const BUFFER_BYTES: usize = 128 << 10;
+const FREE_LIMIT: Duration = Duration::from_secs(2);
+const FREE_LOOK: Duration = Duration::from_millis(20);
 const SOURCE_MAX: Duration = Duration::from_secs(5);
 const PORTS_MAX: usize = 64;
