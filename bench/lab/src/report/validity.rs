@@ -1,6 +1,6 @@
 //! Doubts about the figures: one item for each possible doubt, with a good or bad result.
 
-use myelin_bench_kit::protocol::Topology;
+use myelin_bench_kit::protocol::{Topology, Wait};
 
 use super::document::{Finding, Part, Section, Standing};
 use super::format;
@@ -138,7 +138,8 @@ fn floor_stability(view: &View) -> Option<Finding> {
 }
 
 /// Systems faster than the primitive that waits as they do. Larger messages may be handed over without
-/// the copy that the primitive makes, and messages on one core are faster than those across.
+/// the copy that the primitive makes, and messages on one core are faster than those across. Systems
+/// that poll may be faster: how often a loop reads the line decides, and the primitive's loop is only one.
 fn below_floor(view: &View) -> Option<Finding> {
     let is_pinned = |entry: &Entry| entry.cell.tuning != Tuning::Default;
     let any_pinned = view.entries().any(is_pinned);
@@ -152,7 +153,9 @@ fn below_floor(view: &View) -> Option<Finding> {
     };
     let of_group = |group: &Group| -> Vec<(f64, String)> {
         let small = |entry: &&Entry| entry.cell.params.payload_bytes < FLOOR_PAYLOAD_MAX;
-        let fit = group.entries.iter().filter(small).filter(|entry| is_fit(entry));
+        let sleeps = |entry: &&Entry| entry.system.wait != Wait::Poll;
+        let sleeping = group.entries.iter().filter(small).filter(sleeps);
+        let fit = sleeping.filter(|entry| is_fit(entry));
         let below = fit.filter_map(|entry| {
             let over = group.over_floor(entry).filter(|over| is_fit(over.floor))?;
             let key = |it: &Entry| (it.system.wait, it.system.topology);
