@@ -84,7 +84,7 @@ pub struct myelin_bag_topic {
 pub struct myelin_bag_selection {
     /// sizeof(struct myelin_bag_selection): MYELIN_BAG_INIT(myelin_bag_selection).
     pub size: usize,
-    /// Names of topics; none: all.
+    /// Names or patterns of topics; none: all.
     pub topics: *const *const c_char,
     pub topic_count: usize,
     /// Not before this time, in ns since 1970.

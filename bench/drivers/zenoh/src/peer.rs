@@ -73,9 +73,8 @@ impl<'a> Peer<'a> {
             let locators = session.info().locators().wait();
             endpoints.listen = locators.iter().map(ToString::to_string).collect();
             let endpoint = endpoints.listen.first().cloned();
-            let endpoint = endpoint.ok_or_else(|| {
-                Error::new("Zenoh does not listen on any address")
-            })?;
+            let endpoint =
+                endpoint.ok_or_else(|| Error::new("Zenoh does not listen on any address"))?;
             meet::tell(prepare, endpoint)?;
         }
         let config = config::of(prepare, variant.shared_memory, &endpoints);
@@ -171,8 +170,7 @@ fn have_subscribers(publishers: &[Publisher<'_>], expected: usize) -> Result<boo
 
 /// The error if too few processes have come.
 fn absent(prepare: &Prepare, found: usize) -> Error {
-    let (who, expected) =
-        (if prepare.role == Role::Ping { PONG } else { PING }, prepare.others());
+    let (who, expected) = (if prepare.role == Role::Ping { PONG } else { PING }, prepare.others());
     let seconds = prepare.match_timeout_ns as f64 * 1e-9;
     let text = match expected {
         1 => format!("{who} did not connect within {seconds} s"),

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <fstream>
 #include <iostream>
+#include <thread>
 
 struct Imu {
   std::uint64_t stamp_ns;
@@ -97,6 +98,8 @@ int main(int, char **arguments) {
   player.step();
   std::cout << "stepped" << std::endl;
   std::getline(std::cin, line);
+  // The subscriber may have the message before the player has counted it.
+  while (player.status().messages == 0) std::this_thread::yield();
   EXPECT(player.status().messages == 1 && player.status().is_paused);
   EXPECT(!player.wait(std::chrono::nanoseconds(0)));
   player.play();

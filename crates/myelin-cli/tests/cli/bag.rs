@@ -343,7 +343,7 @@ fn topics_and_times_are_cut_out() {
     };
     refused(&["--topic", "/chater"], 3, r#"did you mean "/chatter"?"#);
     refused(&["--exclude", "laser*"], 3, "no topic matches");
-    refused(&["--start", "yesterday"], 2, "+10s");
+    refused(&["--start", "yesterday"], 2, "-10s");
     refused(&["--start", "+2s", "--end", "+1s"], 2, "is not before");
     refused(&["--start", "+1h"], 3, "no message is in this part");
 }
