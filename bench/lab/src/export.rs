@@ -18,18 +18,16 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use myelin_bench_kit::protocol::Topology;
 use myelin_bench_kit::samples::{CORRUPT, LATE, OUT_OF_ORDER, Record};
-use parquet::basic::{Compression, Encoding, ZstdLevel};
-use parquet::data_type::{
-    BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int32Type, Int64Type,
-};
-use parquet::file::properties::WriterProperties;
-use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use parquet::basic::Encoding;
+use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DoubleType, Int32Type, Int64Type};
+use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::ColumnPath;
 
 use crate::analyse::clocks::{self, Clocks};
 use crate::analyse::messages::{Measured, Message, Messages, is_stamped};
 use crate::input_error::InputError;
+use crate::parquet_file::{Group, ROWS_PER_GROUP, properties, write_column};
 use crate::plan::{CellPlan, Plan};
 use crate::record::{RunRecord, make_whole};
 use crate::scenario::{Kind, Scenario, frame_name};
@@ -175,9 +173,7 @@ fn moment(at_ns: u64) -> Option<i64> {
 /// The writer of the Parquet file, which takes one row group at a time.
 fn writer(file: &File) -> Result<SerializedFileWriter<&File>> {
     let schema = Arc::new(parse_message_type(&schema())?);
-    let mut properties = WriterProperties::builder()
-        .set_created_by(concat!("myelin ", env!("CARGO_PKG_VERSION")).into())
-        .set_compression(Compression::ZSTD(ZstdLevel::try_new(COMPRESSION)?));
+    let mut properties = properties()?;
     for (name, of) in COLUMNS {
         if matches!(of, Fill::Nanoseconds(_)) {
             let column = ColumnPath::from(*name);
@@ -198,7 +194,7 @@ fn add(
     for rows in all.chunks(ROWS_PER_GROUP) {
         let mut group = writer.next_row_group()?;
         for (_, of) in COLUMNS {
-            write_column(&mut group, of, source, rows, &measured)?;
+            write_cells(&mut group, of, source, rows, &measured)?;
         }
         group.close()?;
     }
@@ -217,9 +213,7 @@ fn schema() -> String {
     format!("message samples {{ {} }}", COLUMNS.iter().map(column).collect::<String>())
 }
 
-type Group<'a, 'b> = SerializedRowGroupWriter<'a, &'b File>;
-
-fn write_column(
+fn write_cells(
     group: &mut Group<'_, '_>,
     of: &Fill,
     source: &RunSource<'_>,
@@ -230,34 +224,23 @@ fn write_column(
     match of {
         Fill::Text(of) => {
             let text = of(source).map(|text| ByteArray::from(text.into_bytes()));
-            write::<ByteArrayType>(group, std::iter::repeat_n(text, all))
+            write_column::<ByteArrayType>(group, std::iter::repeat_n(text, all))
         }
-        Fill::Float(of) => write::<DoubleType>(group, std::iter::repeat_n(of(source), all)),
-        Fill::Count(of) => write::<Int64Type>(group, std::iter::repeat_n(of(source), all)),
-        Fill::Flag(of) => write::<BoolType>(group, std::iter::repeat_n(Some(of(source)), all)),
+        Fill::Float(of) => write_column::<DoubleType>(group, std::iter::repeat_n(of(source), all)),
+        Fill::Count(of) => write_column::<Int64Type>(group, std::iter::repeat_n(of(source), all)),
+        Fill::Flag(of) => {
+            write_column::<BoolType>(group, std::iter::repeat_n(Some(of(source)), all))
+        }
         Fill::Nanoseconds(of) => {
-            write::<Int64Type>(group, rows.iter().map(|row| of(row, measured)))
+            write_column::<Int64Type>(group, rows.iter().map(|row| of(row, measured)))
         }
-        Fill::Number(of) => write::<Int32Type>(group, rows.iter().map(|row| of(row, measured))),
+        Fill::Number(of) => {
+            write_column::<Int32Type>(group, rows.iter().map(|row| of(row, measured)))
+        }
         Fill::RowFlag(of) => {
-            write::<BoolType>(group, rows.iter().map(|row| Some(of(row, measured))))
+            write_column::<BoolType>(group, rows.iter().map(|row| Some(of(row, measured))))
         }
     }
-}
-
-/// Writes the next column of the group.
-fn write<T: DataType>(
-    group: &mut Group<'_, '_>,
-    cells: impl Iterator<Item = Option<T::T>>,
-) -> parquet::errors::Result<()> {
-    let (mut levels, mut values) = (Vec::new(), Vec::new());
-    for cell in cells {
-        levels.push(i16::from(cell.is_some()));
-        values.extend(cell);
-    }
-    let mut column = group.next_column()?.expect("the schema has each of the columns");
-    column.typed::<T>().write_batch(&values, Some(&levels), None)?;
-    column.close()
 }
 
 /// `docs/reference/results.md` describes the columns. Names that end in `_ns` without naming a span
@@ -312,10 +295,6 @@ const COLUMNS: &[(&str, Fill)] = &[
     ("lean", RowFlag(|row, _| stamped(&row.ping).is_none())),
     ("clock_error_ns", Count(|of| of.clocks.error_ns.map(|error_ns| error_ns.ceil() as i64))),
 ];
-/// Limit of a row group; with the columns it takes some 100 MB of memory.
-const ROWS_PER_GROUP: usize = 1 << 18;
-/// Level of zstd.
-const COMPRESSION: i32 = 3;
 
 #[cfg(test)]
 mod tests {

@@ -8,13 +8,12 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
-use parquet::basic::{Compression, ZstdLevel};
-use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
+use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DoubleType, Int64Type};
 use parquet::errors::Result;
-use parquet::file::properties::WriterProperties;
-use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
+use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
 
+use crate::parquet_file::{ROWS_PER_GROUP, properties, write_column};
 use crate::summary::{Analysis, Better, Cell, Metric, RunFigures};
 
 use Column::{Count, Flag, Number, Text};
@@ -35,10 +34,8 @@ pub(crate) fn write(analysis: &Analysis, folder: &Path, file: &File) -> Result<(
     let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
     let session = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let schema = Arc::new(parse_message_type(&schema())?);
-    let properties = WriterProperties::builder()
-        .set_created_by(concat!("myelin ", env!("CARGO_PKG_VERSION")).into())
-        .set_compression(Compression::ZSTD(ZstdLevel::try_new(COMPRESSION)?));
-    let mut writer = SerializedFileWriter::new(file, schema, Arc::new(properties.build()))?;
+    let properties = Arc::new(properties()?.build());
+    let mut writer = SerializedFileWriter::new(file, schema, properties)?;
     let rows = rows(analysis, &session);
     for rows in rows.chunks(ROWS_PER_GROUP) {
         let mut group = writer.next_row_group()?;
@@ -46,11 +43,13 @@ pub(crate) fn write(analysis: &Analysis, folder: &Path, file: &File) -> Result<(
             match column {
                 Text(of) => {
                     let bytes = |row| of(row).map(|text| ByteArray::from(text.into_bytes()));
-                    add::<ByteArrayType>(&mut group, rows.iter().map(bytes))?;
+                    write_column::<ByteArrayType>(&mut group, rows.iter().map(bytes))?;
                 }
-                Number(of) => add::<DoubleType>(&mut group, rows.iter().map(of))?,
-                Count(of) => add::<Int64Type>(&mut group, rows.iter().map(of))?,
-                Flag(of) => add::<BoolType>(&mut group, rows.iter().map(|row| Some(of(row))))?,
+                Number(of) => write_column::<DoubleType>(&mut group, rows.iter().map(of))?,
+                Count(of) => write_column::<Int64Type>(&mut group, rows.iter().map(of))?,
+                Flag(of) => {
+                    write_column::<BoolType>(&mut group, rows.iter().map(|row| Some(of(row))))?
+                }
             }
         }
         group.close()?;
@@ -75,21 +74,6 @@ fn rows<'a>(analysis: &'a Analysis, session: &'a str) -> Vec<Row<'a>> {
         detail.runs.iter().flat_map(of_run)
     };
     cells.flat_map(of_cell).collect()
-}
-
-/// Writes the next column of the group.
-fn add<T: DataType>(
-    group: &mut SerializedRowGroupWriter<'_, &File>,
-    cells: impl Iterator<Item = Option<T::T>>,
-) -> Result<()> {
-    let (mut levels, mut values) = (Vec::new(), Vec::new());
-    for cell in cells {
-        levels.push(i16::from(cell.is_some()));
-        values.extend(cell);
-    }
-    let mut column = group.next_column()?.expect("the schema has each of the columns");
-    column.typed::<T>().write_batch(&values, Some(&levels), None)?;
-    column.close()
 }
 
 /// How to fill a column. `None` is null.
@@ -161,10 +145,6 @@ const COLUMNS: &[(&str, Column)] = &[
     ),
     ("value", Number(|row| Some(row.value))),
 ];
-/// Some tens of MB of memory.
-const ROWS_PER_GROUP: usize = 1 << 18;
-/// Level of zstd.
-const COMPRESSION: i32 = 3;
 
 #[cfg(test)]
 mod tests {

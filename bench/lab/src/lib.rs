@@ -20,6 +20,7 @@ mod lists;
 pub mod live;
 pub mod machine;
 mod observe;
+mod parquet_file;
 pub mod ping;
 pub mod plan;
 mod progress;

@@ -48,7 +48,7 @@ impl Security {
         let mut properties = Vec::new();
         for (plug_in, library, function) in PLUG_INS {
             let key = |what: &str| format!("dds.sec.{plug_in}.library.{what}");
-            properties.push(pair(&key("path"), path(&library::plug_in(library)?)?)?);
+            properties.push(pair(&key("path"), path(&library::plug_in(library)?))?);
             properties.push(pair(&key("init"), format!("init_{function}").into())?);
             properties.push(pair(&key("finalize"), format!("finalize_{function}").into())?);
         }
@@ -56,7 +56,7 @@ impl Security {
         let list = list.exists().then_some((REVOKED_PROPERTY, REVOKED));
         let files = FILES.into_iter().map(|(key, file, _)| (key, file)).chain(list);
         for (key, file) in files {
-            let file = path(&self.folder.join(file))?;
+            let file = path(&self.folder.join(file));
             properties.push(pair(key, [b"file:", file.as_slice()].concat())?);
         }
         Ok(properties)
@@ -83,8 +83,8 @@ fn refused(file: &Path, problem: &dyn std::fmt::Display) -> Error {
     Error::Security { file: file.to_owned(), problem: problem.to_string() }
 }
 
-fn path(path: &Path) -> Result<Vec<u8>, Error> {
-    Ok(path.as_os_str().as_bytes().to_vec())
+fn path(path: &Path) -> Vec<u8> {
+    path.as_os_str().as_bytes().to_vec()
 }
 
 fn pair(key: &str, value: Vec<u8>) -> Result<(CString, CString), Error> {

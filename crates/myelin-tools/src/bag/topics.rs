@@ -30,8 +30,9 @@ pub fn choose<'d>(
 /// # Errors
 /// As [`choose`].
 pub fn channels(topics: &Topics, of: &Definitions) -> Result<BTreeSet<u16>, Error> {
-    choose(topics, [of])?;
-    topics.channels(of).map_err(|error| missing(&error, of.topics()))
+    let topics = choose(topics, [of])?;
+    let channels = of.channels.iter().filter(|(_, channel)| topics.contains(&channel.topic));
+    Ok(channels.map(|(id, _)| *id).collect())
 }
 
 /// One sentence with the nearest name.
