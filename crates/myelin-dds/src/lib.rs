@@ -50,4 +50,4 @@ pub use library::load;
 pub use message::Message;
 pub use names::{TOPIC_PREFIX, private_topic};
 pub use participant::{Binding, DOMAIN_MAX, Domain, Participant, has_own_configuration};
-pub use security::{Security, warn_by};
+pub use security::{IdentityFiles, Security, warn_by};

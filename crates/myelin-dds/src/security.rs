@@ -20,6 +20,19 @@ pub struct Security {
     folder: PathBuf,
 }
 
+/// Files in PEM.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IdentityFiles {
+    /// The certificate of the authority for identities.
+    pub authority: PathBuf,
+    /// The certificate of the identity.
+    pub certificate: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
+    /// The certificates that the authority has revoked; `None` if there is no list.
+    pub revoked: Option<PathBuf>,
+}
+
 impl Security {
     /// The enclave in this folder.
     ///
@@ -43,6 +56,17 @@ impl Security {
         &self.folder
     }
 
+    /// The files of its identity, for another protocol that proves it.
+    pub fn identity(&self) -> IdentityFiles {
+        let file = |name| self.folder.join(name);
+        let [authority, certificate, key] = [0, 1, 2].map(|at: usize| file(FILES[at].1));
+        IdentityFiles { authority, certificate, key, revoked: self.revoked_file() }
+    }
+
+    fn revoked_file(&self) -> Option<PathBuf> {
+        Some(self.folder.join(REVOKED)).filter(|file| file.exists())
+    }
+
     /// The properties of a participant.
     pub(crate) fn properties(&self) -> Result<Vec<(CString, CString)>, Error> {
         let mut properties = Vec::new();
@@ -52,8 +76,7 @@ impl Security {
             properties.push(pair(&key("init"), format!("init_{function}").into())?);
             properties.push(pair(&key("finalize"), format!("finalize_{function}").into())?);
         }
-        let list = self.folder.join(REVOKED);
-        let list = list.exists().then_some((REVOKED_PROPERTY, REVOKED));
+        let list = self.revoked_file().map(|_| (REVOKED_PROPERTY, REVOKED));
         let files = FILES.into_iter().map(|(key, file, _)| (key, file)).chain(list);
         for (key, file) in files {
             let file = path(&self.folder.join(file));

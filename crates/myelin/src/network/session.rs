@@ -95,7 +95,7 @@ impl Session {
         let mut lanes = BTreeMap::new();
         self.visit_discovered(&mut |is_writer, endpoint| match is_writer {
             true if FLOW_TOPIC.contains(&endpoint.topic.as_str()) => {
-                let lane = LaneAddress::read(&endpoint.user_data);
+                let lane = LaneAddress::read(endpoint.guid, &endpoint.user_data);
                 lanes.extend(lane.map(|lane| (lane.node, lane)));
             }
             true => readers.iter().for_each(|reader| reader.dds.compare(&endpoint, self.host)),

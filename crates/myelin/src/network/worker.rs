@@ -15,7 +15,7 @@ use super::flow_channel::FlowKind;
 use super::graph;
 use super::host::Host;
 use super::interface::{self, Choice, Interface};
-use super::lane::{Frame, Lane};
+use super::lane::{Frame, Identity, Lane};
 use super::reader::{NetworkReader, ReaderState};
 use super::schema_channel::Schemas;
 use super::session::Session;
@@ -58,9 +58,8 @@ impl Network {
             });
         }
         let host = Host::of(node.runtime_dir())?;
-        let (node, is_secured) = (node.clone(), config.security.is_some());
-        // The lane is not encrypted.
-        let (bulk_lane, worker) = (bulk_lane && !is_secured, Mutex::default());
+        let (node, is_secured, worker) =
+            (node.clone(), config.security.is_some(), Mutex::default());
         let network = Network { config, bulk_lane, domain, host, node, worker };
         if is_secured {
             network.check_enclave()?;
@@ -457,7 +456,12 @@ impl WorkerState {
 
     /// The lane, on the interface of the session. Without it everything goes by DDS.
     fn open_lane(&self, binding: Option<Binding>) -> Option<Lane> {
-        let lane = Lane::open(&self.node, binding, &self.queue, 2 * self.domain.config().lease);
+        let config = self.domain.config();
+        let identity = config.security.as_ref().map(Identity::load).transpose();
+        let lane = identity.and_then(|identity| {
+            let lane = Lane::open(&self.node, binding, &self.queue, 2 * config.lease, identity);
+            lane.map_err(|error| error.to_string())
+        });
         if let Err(error) = &lane {
             let reason = format!("{error}; large samples go by RTPS, at several times the CPU");
             myelin_shm::warn("", "the network", &reason);

@@ -115,7 +115,7 @@ fn take(subscriber: &mut Subscriber<[u8]>, numbers: std::ops::Range<u64>) {
 }
 
 /// How many bytes this host has sent in segments of TCP, at least.
-fn sent_by_tcp() -> usize {
+pub(crate) fn sent_by_tcp() -> usize {
     let text = std::fs::read_to_string("/proc/self/net/snmp").unwrap();
     let mut lines = text.lines().filter_map(|line| line.strip_prefix("Tcp: "));
     let (names, values) = (lines.next().unwrap(), lines.next().unwrap());

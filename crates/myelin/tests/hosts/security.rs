@@ -11,6 +11,7 @@ use myelin::{Error, Location, Node, Topic};
 use myelin_keystore::{Keystore, Rights};
 use tempfile::TempDir;
 
+use crate::lane::sent_by_tcp;
 use crate::support::{WATCHDOG, until};
 use crate::two::{Host, Hosts, Process, heard, say};
 use crate::{node, nothing_is_left};
@@ -108,10 +109,13 @@ pub(crate) fn publish_secret() {
     let node = node("publisher");
     let publisher = secret(&node).publisher().unwrap();
     assert!(publisher.wait_for_match(1, WATCHDOG));
+    let before = sent_by_tcp();
     for sizes in SIZES {
         publisher.publish_copy(&SECRET.repeat(sizes)).unwrap();
     }
     assert!(publisher.wait_for_acknowledgements(WATCHDOG));
+    let is_by_tcp = sent_by_tcp() - before > SECRET.len() * SIZES[2] / 2;
+    assert!(is_by_tcp, "the large one goes by the lane");
     say("published");
     heard("end");
 }
@@ -160,6 +164,23 @@ pub(crate) fn listen_to_the_wire() {
         [false, false] => "packets alone",
         _ => panic!("{found:?}"),
     });
+}
+
+#[test]
+fn large_samples_by_tls_come_once_and_in_order() {
+    let Some(hosts) = Hosts::new() else { return };
+    let place = Place::new();
+    let enclaves = ["/camera", "/display", "/recorder"];
+    enclaves.iter().for_each(|enclave| place.add(enclave, &["*"], &["*"]));
+    let run = |host, role, enclave| place.run(host, role, &place.keystore(), enclave);
+    let mut takers =
+        ["/display", "/recorder"].map(|enclave| run(&hosts.other, "take_mixed", enclave));
+    takers.iter_mut().for_each(|taker| taker.hears("ready"));
+    let mut publisher = run(&hosts.one, "publish_mixed", "/camera");
+    publisher.hears("by TCP");
+    takers.into_iter().for_each(Process::ends);
+    publisher.ends();
+    nothing_is_left(&hosts);
 }
 
 /// A process that the publisher must not talk to.

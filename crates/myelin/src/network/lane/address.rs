@@ -4,7 +4,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::OwnedFd;
 
-use myelin_dds::Binding;
+use myelin_dds::{Binding, Guid};
 use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SocketFlags, SocketType};
 
@@ -16,6 +16,8 @@ use crate::network::user_data::{from_base64, to_base64};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::network) struct LaneAddress {
     pub(in crate::network) node: u64,
+    /// The DDS endpoint that has announced it, of the node's participant.
+    pub(super) announcer: Guid,
     pub(super) token: Token,
     port: u16,
     addresses: Vec<IpAddr>,
@@ -23,7 +25,7 @@ pub(in crate::network) struct LaneAddress {
 
 impl LaneAddress {
     pub(in crate::network) fn encode(&self) -> String {
-        let LaneAddress { node, token, port, addresses } = self;
+        let LaneAddress { node, token, port, addresses, .. } = self;
         let mut bytes = [&node.to_le_bytes()[..], token, &port.to_le_bytes()].concat();
         for address in addresses {
             match address {
@@ -35,7 +37,7 @@ impl LaneAddress {
     }
 
     /// The first one in a node's user data; `None` if there is none that can be read.
-    pub(in crate::network) fn read(user_data: &[u8]) -> Option<LaneAddress> {
+    pub(in crate::network) fn read(announcer: Guid, user_data: &[u8]) -> Option<LaneAddress> {
         let rest = user_data.strip_prefix(KEY.as_bytes())?;
         let end = rest.iter().position(|byte| *byte == b';')?;
         let bytes = from_base64(&rest[..end])?;
@@ -49,6 +51,7 @@ impl LaneAddress {
         let address = |octets: &[u8; 16]| IpAddr::from(*octets).to_canonical();
         Some(LaneAddress {
             node: u64::from_le_bytes(*node),
+            announcer,
             token: *token,
             port: u16::from_le_bytes(*port),
             addresses: addresses.iter().map(address).collect(),
@@ -91,7 +94,8 @@ pub(super) fn listen(
     if filled != token.len() as isize {
         return Err(Errno::IO);
     }
-    Ok((listener, LaneAddress { node, token, port: bound.port(), addresses }))
+    let (announcer, port) = (Guid::default(), bound.port());
+    Ok((listener, LaneAddress { node, announcer, token, port, addresses }))
 }
 
 const KEY: &str = "myelin_lane=1:";
@@ -105,7 +109,8 @@ mod tests {
 
     fn address() -> LaneAddress {
         let addresses = vec!["10.77.0.1".parse().unwrap(), "fd00::7".parse().unwrap()];
-        LaneAddress { node: 5 << 24, token: [7; 16], port: 40_000, addresses }
+        let (announcer, token) = ([3; 16], [7; 16]);
+        LaneAddress { node: 5 << 24, announcer, token, port: 40_000, addresses }
     }
 
     #[test]
@@ -113,7 +118,7 @@ mod tests {
         let text = address().encode();
         for behind in ["", "myelin=3:AAAA;"] {
             let data = format!("{text}{behind}");
-            assert_eq!(LaneAddress::read(data.as_bytes()), Some(address()));
+            assert_eq!(LaneAddress::read([3; 16], data.as_bytes()), Some(address()));
         }
         let at = |attempts| address().of_attempt(attempts).unwrap().to_string();
         assert_eq!(
@@ -126,12 +131,13 @@ mod tests {
     fn damaged_addresses_are_none() {
         let text = address().encode();
         for length in 0..text.len() {
-            assert_eq!(LaneAddress::read(&text.as_bytes()[..length]), None, "{length}");
+            let part = &text.as_bytes()[..length];
+            assert_eq!(LaneAddress::read([3; 16], part), None, "{length}");
         }
         let none = LaneAddress { addresses: Vec::new(), ..address() };
         let many = LaneAddress { addresses: vec![address().addresses[0]; 9], ..address() };
         for wrong in [none, many] {
-            assert_eq!(LaneAddress::read(wrong.encode().as_bytes()), None);
+            assert_eq!(LaneAddress::read([3; 16], wrong.encode().as_bytes()), None);
         }
     }
 }

@@ -16,19 +16,24 @@ use rustix::net::sockopt;
 
 use super::buffer::{Buffer, Pool};
 use super::frame::{Frame, HEADER_BYTES, Head};
+use super::tls::{RECORD_BYTES_MAX, TlsStream};
 use crate::network::flow_control::FlowControl;
 use crate::network::lock;
 
-/// The bytes' way over a connection. TLS would be another variant.
-#[derive(Debug)]
+/// The bytes' way over a connection.
 pub(super) enum Stream {
     Plain(OwnedFd),
+    Tls(Box<TlsStream>),
 }
 
 impl Stream {
     /// A stream over a socket, set up for samples: nothing waits for more bytes, a peer that does not
     /// answer for `patience` is gone, and closing does not wait.
-    pub(super) fn plain(socket: OwnedFd, patience: Duration) -> rustix::io::Result<Stream> {
+    pub(super) fn open(
+        socket: OwnedFd,
+        tls: Option<rustls::Connection>,
+        patience: Duration,
+    ) -> rustix::io::Result<Stream> {
         let patience_ms = u32::try_from(patience.as_millis()).unwrap_or(u32::MAX);
         sockopt::set_tcp_nodelay(&socket, true)?;
         sockopt::set_tcp_user_timeout(&socket, patience_ms)?;
@@ -37,50 +42,80 @@ impl Stream {
         sockopt::set_tcp_keepidle(&socket, KEEPALIVE_IDLE)?;
         sockopt::set_tcp_keepintvl(&socket, KEEPALIVE_INTERVAL)?;
         sockopt::set_tcp_keepcnt(&socket, KEEPALIVE_COUNT)?;
-        Ok(Stream::Plain(socket))
+        Ok(match tls {
+            None => Stream::Plain(socket),
+            Some(connection) => Stream::Tls(Box::new(TlsStream::new(socket, connection))),
+        })
     }
 
     fn write(&self, parts: &[IoSlice<'_>]) -> rustix::io::Result<usize> {
-        let Stream::Plain(socket) = self;
-        // Not `writev`: a connection that has been closed must not raise SIGPIPE.
-        let flags = rustix::net::SendFlags::NOSIGNAL | rustix::net::SendFlags::DONTWAIT;
-        rustix::net::sendmsg(socket, parts, &mut Default::default(), flags)
+        match self {
+            Stream::Plain(socket) => send(socket, parts),
+            Stream::Tls(tls) => tls.write(parts),
+        }
+    }
+
+    /// Sends what was taken and has not gone.
+    fn flush(&self) {
+        if let Stream::Tls(tls) = self {
+            tls.flush();
+        }
     }
 
     fn read(&self, into: &mut [u8]) -> rustix::io::Result<usize> {
-        let Stream::Plain(socket) = self;
-        rustix::io::read(socket, into)
+        match self {
+            Stream::Plain(socket) => rustix::io::read(socket, into),
+            Stream::Tls(tls) => tls.read(into),
+        }
     }
 
     fn read_uninit(&self, into: &mut [MaybeUninit<u8>]) -> rustix::io::Result<usize> {
-        let Stream::Plain(socket) = self;
-        rustix::io::read(socket, into).map(|(read, _)| read.len())
+        match self {
+            Stream::Plain(socket) => rustix::io::read(socket, into).map(|(read, _)| read.len()),
+            Stream::Tls(tls) => tls.read_uninit(into),
+        }
+    }
+
+    pub(super) fn tls(&self) -> Option<&TlsStream> {
+        if let Stream::Tls(tls) = self { Some(tls) } else { None }
     }
 
     /// Has the kernel report arriving bytes once there are so many, and wake a thread less often. If
     /// they are there already, it reports them now.
     fn set_low_water(&self, bytes: usize) {
-        let Stream::Plain(socket) = self;
+        let bytes = match self {
+            Stream::Plain(_) => bytes,
+            // A part of a record may have been read.
+            Stream::Tls(_) => bytes.saturating_sub(RECORD_BYTES_MAX).max(1),
+        };
         let bytes = bytes as libc::c_int; // at most `LOW_WATER_MAX`
         let size = size_of_val(&bytes) as libc::socklen_t;
         let (level, option) = (libc::SOL_SOCKET, libc::SO_RCVLOWAT);
         // SAFETY: the kernel reads an integer of this size. It is a hint: a fault changes nothing.
         unsafe {
-            libc::setsockopt(socket.as_raw_fd(), level, option, (&raw const bytes).cast(), size)
+            let socket = self.as_fd().as_raw_fd();
+            libc::setsockopt(socket, level, option, (&raw const bytes).cast(), size)
         };
     }
 
     fn close(&self) {
-        let Stream::Plain(socket) = self;
-        let _ = rustix::net::shutdown(socket, rustix::net::Shutdown::Both);
+        let _ = rustix::net::shutdown(self, rustix::net::Shutdown::Both);
     }
 }
 
 impl AsFd for Stream {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        let Stream::Plain(socket) = self;
-        socket.as_fd()
+        match self {
+            Stream::Plain(socket) => socket.as_fd(),
+            Stream::Tls(tls) => tls.as_fd(),
+        }
     }
+}
+
+/// Not `writev`: a connection that has been closed must not raise SIGPIPE.
+pub(super) fn send(socket: &OwnedFd, parts: &[IoSlice<'_>]) -> rustix::io::Result<usize> {
+    let flags = rustix::net::SendFlags::NOSIGNAL | rustix::net::SendFlags::DONTWAIT;
+    rustix::net::sendmsg(socket, parts, &mut Default::default(), flags)
 }
 
 /// A sample under way. It counts for its publisher's limit until it is dropped.
@@ -365,6 +400,7 @@ impl Output {
                 self.sent = 0;
             }
         }
+        stream.flush();
     }
 
     /// Drops the oldest samples that nobody acknowledges: those of a writer beyond its depth, and any
@@ -516,7 +552,7 @@ mod tests {
         let (theirs, _) = listener.accept().unwrap();
         let stream = |socket: TcpStream| {
             socket.set_nonblocking(true).unwrap();
-            Stream::plain(socket.into(), Duration::from_secs(60)).unwrap()
+            Stream::open(socket.into(), None, Duration::from_secs(60)).unwrap()
         };
         (Link::new(stream(ours)), stream(theirs))
     }

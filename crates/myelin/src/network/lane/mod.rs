@@ -13,8 +13,10 @@ mod buffer;
 mod frame;
 mod inbox;
 mod link;
+mod tls;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -30,10 +32,12 @@ pub(super) use buffer::Pool;
 pub(super) use frame::{Frame, Head, NOTICE_BYTES, Notice};
 pub(super) use inbox::{LaneInbox, Next};
 pub(super) use link::{Delivery, InFlight, Link};
+pub(super) use tls::Identity;
 
 use self::buffer::Buffer;
 use self::frame::Token;
 use self::link::{Arrived, Ended, Incoming, Stream};
+use self::tls::TlsStream;
 use super::lock;
 use super::reader::LaneTarget;
 use super::task_queue::{Task, TaskQueue};
@@ -62,6 +66,8 @@ struct Shared {
     state: Mutex<State>,
     /// How long a peer may not answer.
     patience: Duration,
+    /// With an enclave: all connections are by TLS.
+    identity: Option<Identity>,
 }
 
 #[derive(Default)]
@@ -108,6 +114,7 @@ impl Lane {
         binding: Option<Binding>,
         queue: &Arc<TaskQueue>,
         patience: Duration,
+        identity: Option<Identity>,
     ) -> Result<Lane, Error> {
         let id = node.info()?.node;
         let opened = || -> rustix::io::Result<(Shared, LaneAddress)> {
@@ -117,7 +124,17 @@ impl Lane {
             epoll::add(&epoll, &event, data(EVENT), epoll::EventFlags::IN)?;
             epoll::add(&epoll, &listener, data(LISTENER), epoll::EventFlags::IN)?;
             let (token, queue, state) = (address.token, queue.clone(), Mutex::default());
-            let shared = Shared { node: id, token, epoll, listener, event, queue, state, patience };
+            let shared = Shared {
+                node: id,
+                token,
+                epoll,
+                listener,
+                event,
+                queue,
+                state,
+                patience,
+                identity,
+            };
             Ok((shared, address))
         };
         let (shared, address) =
@@ -203,12 +220,19 @@ struct Reactor {
     readable: BTreeSet<u64>,
     /// The memory of arriving samples.
     pool: Arc<Pool>,
+    /// When to check the certificates of the peers again.
+    check_at: Instant,
+    /// The refusals that have been reported: a peer comes again and again.
+    reported: BTreeSet<String>,
 }
 
 struct Peer {
     link: Arc<Link>,
     incoming: Incoming,
     role: Role,
+    address: Option<SocketAddr>,
+    /// With TLS: an endpoint of the DDS participant whose certificate it has shown.
+    participant: Option<Guid>,
     /// How many subscriptions it has asked for.
     asked: u32,
 }
@@ -241,6 +265,8 @@ impl Reactor {
             dials: BTreeMap::new(),
             readable: BTreeSet::new(),
             pool: Arc::default(),
+            check_at: Instant::now(),
+            reported: BTreeSet::new(),
         }
     }
 
@@ -287,29 +313,39 @@ impl Reactor {
 
     fn accept(&mut self) {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        while let Ok(socket) = net::accept_with(&self.shared.listener, flags) {
+        while let Ok((socket, address)) = net::acceptfrom_with(&self.shared.listener, flags) {
             let unknown = self.peers.values().filter(|it| matches!(it.role, Role::Unknown(_)));
             if self.peers.len() >= PEERS_MAX || unknown.count() >= UNKNOWN_MAX {
                 continue; // closed
             }
+            let tls = self.shared.identity.as_ref().map(Identity::accept).transpose();
+            let Ok(tls) = tls else { continue };
+            let address = address.and_then(|address| address.try_into().ok());
             let until = Instant::now() + HELLO_LIMIT;
-            if let Some(number) = self.add(socket, Role::Unknown(until)) {
+            if let Some(number) = self.add(socket, tls, Role::Unknown(until), address) {
                 self.readable.insert(number);
             }
         }
     }
 
-    fn add(&mut self, socket: OwnedFd, role: Role) -> Option<u64> {
+    fn add(
+        &mut self,
+        socket: OwnedFd,
+        tls: Option<rustls::Connection>,
+        role: Role,
+        address: Option<SocketAddr>,
+    ) -> Option<u64> {
         let number = self.next;
         self.next += 1;
-        let stream = Stream::plain(socket, self.shared.patience).ok()?;
+        let stream = Stream::open(socket, tls, self.shared.patience).ok()?;
         let flags = epoll::EventFlags::IN
             | epoll::EventFlags::OUT
             | epoll::EventFlags::RDHUP
             | epoll::EventFlags::ET;
         epoll::add(&self.shared.epoll, &stream, data(number), flags).ok()?;
-        let link = Link::new(stream);
-        self.peers.insert(number, Peer { link, incoming: Incoming::new(), role, asked: 0 });
+        let (link, incoming) = (Link::new(stream), Incoming::new());
+        let peer = Peer { link, incoming, role, address, participant: None, asked: 0 };
+        self.peers.insert(number, peer);
         Some(number)
     }
 
@@ -349,6 +385,14 @@ impl Reactor {
         let Some(peer) = peers.get_mut(&number) else { return true };
         match (peer.role, frame) {
             (Role::Unknown(_), Frame::Hello { token, node }) if is_equal(&token, &shared.token) => {
+                if let Some(tls) = peer.link.stream().tls() {
+                    // Not known yet, it comes again.
+                    let announcer = lock(&shared.state).addresses.get(&node).map(|it| it.announcer);
+                    peer.participant = announcer.filter(|it| tls.is_of(it));
+                    if peer.participant.is_none() {
+                        return false;
+                    }
+                }
                 peer.role = Role::Taker(node);
                 // It has lost its earlier connection, whatever the kernel here thinks of it.
                 let is_older = |(at, it): (&u64, &Peer)| {
@@ -358,6 +402,9 @@ impl Reactor {
                 older.into_iter().for_each(|older| self.close(older));
             }
             (Role::Taker(_), Frame::Subscribe { writer, reader }) => {
+                if !peer.has(&reader) {
+                    return false;
+                }
                 peer.asked += 1;
                 let link = peer.link.clone();
                 shared.queue.push(Task::LaneSubscribed { link, writer, reader });
@@ -413,9 +460,12 @@ impl Reactor {
     /// Ends a connection, at this side.
     fn close(&mut self, number: u64) {
         self.readable.remove(&number);
-        let Some(Peer { link, role, .. }) = self.peers.remove(&number) else { return };
+        let Some(Peer { link, role, address, .. }) = self.peers.remove(&number) else { return };
         let _ = epoll::delete(&self.shared.epoll, link.stream());
         link.close();
+        if let Some(reason) = link.stream().tls().and_then(TlsStream::failure) {
+            self.report(address, &reason);
+        }
         match role {
             Role::Unknown(_) => {}
             Role::Taker(_) => self.shared.queue.push(Task::LaneClosed(link)),
@@ -436,6 +486,18 @@ impl Reactor {
         }
     }
 
+    /// Warns, once, that a connection was refused.
+    fn report(&mut self, address: Option<SocketAddr>, reason: &str) {
+        let host = address.map_or("a host".to_owned(), |address| address.ip().to_string());
+        let reason = format!(
+            "the lane for large samples with {host} was refused: {reason}; they go by RTPS to those \
+             that DDS Security accepts. Check the enclave there and here: `myelin keystore list`"
+        );
+        if self.reported.len() < REPORTED_MAX && self.reported.insert(reason.clone()) {
+            myelin_shm::warn("", "the network", &reason);
+        }
+    }
+
     /// Does what the state asks for: dials, subscribes, unsubscribes. False: stop.
     fn reconcile(&mut self) -> bool {
         let now = Instant::now();
@@ -451,7 +513,9 @@ impl Reactor {
             if wish.link.is_some() || wish.not_before.is_some_and(|at| at > now) {
                 continue;
             }
-            if let Some(number) = sources.get(&wish.node) {
+            if let Some(number) = sources.get(&wish.node)
+                && self.peers[number].has(writer)
+            {
                 (wish.link, wish.not_before) = (Some(*number), None);
                 asks.push((*number, *writer, *reader, wish.target.clone()));
             }
@@ -501,9 +565,17 @@ impl Reactor {
         let family = if to.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let Ok(socket) = net::socket_with(family, SocketType::STREAM, flags, None) else { return };
+        let identity = self.shared.identity.as_ref();
+        let tls = identity.map(|identity| identity.dial(&address.announcer)).transpose();
+        let Ok(tls) = tls else { return };
         match net::connect(&socket, &to) {
             Ok(()) | Err(Errno::INPROGRESS) => {
-                self.add(socket, Role::Dialled(node, Instant::now() + DIAL_LIMIT));
+                let participant = tls.is_some().then_some(address.announcer);
+                let role = Role::Dialled(node, Instant::now() + DIAL_LIMIT);
+                let number = self.add(socket, tls, role, Some(to));
+                if let Some(peer) = number.and_then(|number| self.peers.get_mut(&number)) {
+                    peer.participant = participant; // nothing is sent to, or taken from another
+                }
             }
             Err(_) => dial.attempts += 1,
         }
@@ -531,6 +603,18 @@ impl Reactor {
         };
         let overdue: Vec<u64> = self.peers.iter().filter_map(is_overdue).collect();
         overdue.into_iter().for_each(|number| self.close(number));
+        if let Some(identity) = &self.shared.identity
+            && self.check_at <= now
+        {
+            self.check_at = now + CHECK_CERTIFICATES;
+            let is_refused = |(number, peer): (&u64, &Peer)| {
+                let tls = peer.link.stream().tls()?;
+                tls.check(identity);
+                tls.failure().map(|_| *number)
+            };
+            let refused: Vec<u64> = self.peers.iter().filter_map(is_refused).collect();
+            refused.into_iter().for_each(|number| self.close(number));
+        }
     }
 
     /// When there is something to do without an event.
@@ -540,12 +624,21 @@ impl Reactor {
             _ => None,
         });
         let dials = self.dials.values().filter_map(|dial| dial.not_before);
+        let has_tls = self.shared.identity.is_some() && !self.peers.is_empty();
+        let dials = dials.chain(has_tls.then_some(self.check_at));
         let state = lock(&self.shared.state);
         let asks = state.subscriptions.values().filter(|wish| wish.link.is_none());
         let asks = asks.filter_map(|wish| wish.not_before);
         // What was due before has been done, or waits for something else.
         let now = Instant::now();
         peers.chain(dials.chain(asks).filter(|at| *at > now)).min()
+    }
+}
+
+impl Peer {
+    /// Whether an endpoint is one of its own, for all that is known.
+    fn has(&self, endpoint: &Guid) -> bool {
+        self.participant.is_none_or(|it| it[..PARTICIPANT_BYTES] == endpoint[..PARTICIPANT_BYTES])
     }
 }
 
@@ -586,6 +679,11 @@ const SUBSCRIPTIONS_MAX: u32 = 65_536;
 const DIAL_LIMIT: Duration = Duration::from_secs(1);
 const DIAL_AGAIN_MIN: Duration = Duration::from_millis(50);
 const DIAL_AGAIN_MAX: Duration = Duration::from_millis(500);
+/// The bytes of a GUID that all endpoints of a participant share.
+const PARTICIPANT_BYTES: usize = 12;
+/// How often the certificates of connected peers are checked: one may run out.
+const CHECK_CERTIFICATES: Duration = Duration::from_secs(2);
+const REPORTED_MAX: usize = 64;
 /// How long after a writer has ended a subscription it is asked again.
 const ASK_AGAIN: Duration = Duration::from_millis(500);
 
@@ -604,13 +702,17 @@ mod tests {
     }
 
     fn listen() -> Listening {
+        listen_as(None)
+    }
+
+    fn listen_as(identity: Option<Identity>) -> Listening {
         let folder = tempfile::tempdir().unwrap();
         let runtime_dir = Some(folder.path().to_owned());
         let options = shm::NodeOptions { runtime_dir, ..Default::default() };
         let node = shm::Node::open(options).unwrap();
         let queue = Arc::new(TaskQueue::new(None).unwrap());
         let binding = Binding { index: 1, address: IpAddr::V4(Ipv4Addr::LOCALHOST) };
-        let lane = Lane::open(&node, Some(binding), &queue, WATCHDOG).unwrap();
+        let lane = Lane::open(&node, Some(binding), &queue, WATCHDOG, identity).unwrap();
         Listening { lane, queue, _node: node, _folder: folder }
     }
 
@@ -669,6 +771,60 @@ mod tests {
         let mut node = connect(&listening);
         node.write_all(&greeted(subscribe)).unwrap();
         assert_eq!(subscribed(&listening), writer);
+    }
+
+    /// Sends frames by TLS, and waits until the lane has closed the connection or `is_done`.
+    fn greet_by_tls(
+        listening: &Listening,
+        (identity, participant): (&Identity, &Guid),
+        frames: &[u8],
+        is_done: impl Fn() -> bool,
+    ) -> bool {
+        let stream = tls::tests::stream(connect(listening), identity.dial(participant).unwrap());
+        stream.write(&[std::io::IoSlice::new(frames)]).unwrap();
+        let begun = Instant::now();
+        loop {
+            assert!(begun.elapsed() < WATCHDOG);
+            match stream.read(&mut [0; 64]) {
+                Err(Errno::AGAIN) if is_done() => return true,
+                Err(Errno::AGAIN) => stream.flush(),
+                Ok(0) | Err(_) => return false,
+                Ok(_) => {}
+            }
+        }
+    }
+
+    #[test]
+    fn with_an_enclave_only_the_announced_participant_is_served() {
+        let place = tls::tests::Place::new();
+        let listening = listen_as(Some(place.identity("/lane")));
+        let [robot, other] = ["/robot", "/other"].map(|enclave| place.identity(enclave));
+        let [lane, guid, other_guid] =
+            ["/lane", "/robot", "/other"].map(|enclave| place.guid(enclave));
+        let frames = |reader| {
+            let subscribe = Frame::Subscribe { writer: [1; 16], reader }.encode();
+            [hello(&listening, 7), subscribe].concat()
+        };
+        let mut plain = connect(&listening);
+        plain.write_all(&frames(guid)).unwrap();
+        // An alert, and nothing else.
+        let mut answer = Vec::new();
+        let _ = plain.read_to_end(&mut answer);
+        assert!(answer.len() < 10, "{answer:?}");
+        let is_served = |identity: &Identity, reader: Guid| {
+            let is_subscribed = || {
+                let tasks = listening.queue.take(Some(Duration::from_millis(1))).unwrap();
+                tasks.iter().any(|task| matches!(task, Task::LaneSubscribed { .. }))
+            };
+            greet_by_tls(&listening, (identity, &lane), &frames(reader), is_subscribed)
+        };
+        assert!(!is_served(&robot, guid), "its node is not known yet");
+        let mut announced = listening.lane.address.clone();
+        (announced.node, announced.announcer) = (7, guid);
+        listening.lane.set_addresses(BTreeMap::from([(7, announced)]));
+        assert!(is_served(&robot, guid));
+        assert!(!is_served(&other, other_guid), "it is not the participant of this node");
+        assert!(!is_served(&robot, other_guid), "the reader is another participant's");
     }
 
     #[test]
