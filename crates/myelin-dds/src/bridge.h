@@ -27,10 +27,6 @@ const char *myelin_dds_load(const char *library);
 /* The file of the loaded library, without links. */
 const char *myelin_dds_file(void);
 
-/* Lets OpenSSL keep its memory when the process ends: CycloneDDS's threads may still use it then. It has no effect
- * if the process has used OpenSSL before. */
-void myelin_dds_keep_openssl(void);
-
 /* Calls `heard` with each line that CycloneDDS would write to stderr, in any of its threads. */
 void myelin_dds_log(void (*heard)(const char *text));
 

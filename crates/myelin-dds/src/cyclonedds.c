@@ -26,8 +26,7 @@ static const struct {
 #define TEXT(number) TEXT_OF(number)
 #define SERIES TEXT(DDS_VERSION_MAJOR) "." TEXT(DDS_VERSION_MINOR)
 
-/* The loaded library, and its file. */
-static void *loaded;
+/* The file of the loaded library. */
 static char file[PATH_MAX];
 
 /* NULL if the library that contains this function has the structures that this was compiled for. CycloneDDS has
@@ -59,25 +58,12 @@ const char *myelin_dds_load(const char *library)
       return dlerror();
     memcpy((char *)&ddsc + NAMES[index].at, &found, sizeof found);
   }
-  loaded = handle;
   void *any;
   memcpy(&any, &ddsc, sizeof any);
   const char *reason = refused(any);
   if (reason == NULL)
     myelin_dds_types_found();
   return reason;
-}
-
-void myelin_dds_keep_openssl(void)
-{
-  enum { OPENSSL_INIT_NO_ATEXIT = 0x80000 };
-  /* Of the OpenSSL that CycloneDDS is linked with. */
-  void *found = dlsym(loaded, "OPENSSL_init_crypto");
-  if (found == NULL)
-    return;
-  int (*init)(uint64_t options, const void *settings);
-  memcpy(&init, &found, sizeof init);
-  (void)init(OPENSSL_INIT_NO_ATEXIT, NULL);
 }
 
 const char *myelin_dds_file(void)

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use crate::entity::{Endpoint, Entity, Guid, Listener, contained, visited};
 use crate::error::{Error, check};
-use crate::ffi;
 use crate::participant::{BAD_PARAMETER, Participant, has_own_configuration};
+use crate::{exit, ffi};
 
 /// The samples that a writer keeps for slow readers. A reader keeps none; the setting may tell what
 /// its program keeps.
@@ -139,12 +139,15 @@ impl Writer {
             let bytes = head.len() + payload.len();
             // SAFETY: no sample has taken it.
             unsafe { released::<R>(context.cast_mut().cast(), bytes) };
-            return Err(Error::Memory(bytes));
+            return if exit::has_ended() { Ok(()) } else { Err(Error::Memory(bytes)) };
         }
         hold_back();
         // SAFETY: the write takes our reference to the sample, whether it succeeds or not.
         let code = unsafe { ffi::myelin_dds_write(self.entity.number, sample) };
-        check("writing", code).map(drop)
+        match check("writing", code) {
+            Err(_) if exit::has_ended() => Ok(()), // nobody can take it any more
+            written => written.map(drop),
+        }
     }
 
     /// The next message asks the readers for an immediate acknowledgement. Without it they

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::{Error, check};
-use crate::ffi;
 use crate::message::Message;
 use crate::participant::{Participant, delete};
+use crate::{exit, ffi};
 
 /// The name of an endpoint in DDS.
 pub type Guid = [u8; 16];
@@ -127,7 +127,8 @@ impl Entity {
 
 impl Drop for Entity {
     fn drop(&mut self) {
-        if !self.is_forked() {
+        // At the end of the process another thread deletes it, and it may call meanwhile.
+        if !self.is_forked() && !exit::has_ended() {
             // Waits for running calls.
             delete(self.number);
             // SAFETY: made by `create`, and no calls come any more.

@@ -84,8 +84,30 @@ pub type Heard = unsafe extern "C" fn(*const c_char);
 pub type Released = unsafe extern "C" fn(*mut c_void, usize);
 pub type Visit = unsafe extern "C" fn(*mut c_void, *const Endpoint);
 
-/// The functions; without CycloneDDS nothing is ever opened, so none is called.
+/// The functions, each of which does nothing once the process ends ([`crate::exit`]).
 macro_rules! functions {
+    ($(fn $name:ident($($argument:ident: $type:ty),* $(,)?) $(-> $result:ty)?;)*) => {
+        /// The same, at any time.
+        pub mod bridge {
+            use super::*;
+
+            declare! { $(fn $name($($argument: $type),*) $(-> $result)?;)* }
+        }
+        $(
+            #[allow(clippy::too_many_arguments)] // as in C
+            pub unsafe fn $name($($argument: $type),*) $(-> $result)? {
+                match crate::exit::enter() {
+                    // SAFETY: as the caller promises.
+                    Some(_call) => unsafe { bridge::$name($($argument),*) },
+                    None => Ended::ended(),
+                }
+            }
+        )*
+    };
+}
+
+/// What is linked; without CycloneDDS nothing is ever opened, so none is called.
+macro_rules! declare {
     ($(fn $name:ident($($argument:ident: $type:ty),* $(,)?) $(-> $result:ty)?;)*) => {
         #[cfg(have_cyclonedds)]
         unsafe extern "C" {
@@ -100,11 +122,38 @@ macro_rules! functions {
     };
 }
 
-functions! {
+/// What a function returns once the process ends.
+trait Ended {
+    fn ended() -> Self;
+}
+
+impl Ended for () {
+    fn ended() {}
+}
+
+impl Ended for i32 {
+    /// `DDS_RETCODE_ALREADY_DELETED`.
+    fn ended() -> i32 {
+        -9
+    }
+}
+
+impl Ended for *mut Sample {
+    /// As without memory.
+    fn ended() -> *mut Sample {
+        std::ptr::null_mut()
+    }
+}
+
+// What needs no participant.
+declare! {
     fn myelin_dds_load(library: *const c_char) -> *const c_char;
     fn myelin_dds_file() -> *const c_char;
-    fn myelin_dds_keep_openssl();
     fn myelin_dds_log(heard: Heard);
+    fn myelin_dds_text(code: i32) -> *const c_char;
+}
+
+functions! {
     fn myelin_dds_domain(domain: u32, configuration: *const c_char) -> i32;
     fn myelin_dds_participant(
         domain: u32,
@@ -163,5 +212,4 @@ functions! {
     fn myelin_dds_visit_discovered(discovery: i32, visit: Visit, context: *mut c_void) -> i32;
     fn myelin_dds_wait_for_acks(writer: i32, limit_ns: i64) -> i32;
     fn myelin_dds_delete(entity: i32) -> i32;
-    fn myelin_dds_text(code: i32) -> *const c_char;
 }

@@ -34,6 +34,7 @@ mod config;
 mod endpoint;
 mod entity;
 mod error;
+mod exit;
 mod ffi;
 mod library;
 mod message;

@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 use crate::config::{Config, buffer_bytes_max};
 use crate::error::{Error, check};
 use crate::security::{self, Security};
-use crate::{ffi, library};
+use crate::{exit, ffi, library};
 
 /// A DDS domain that nodes of this process take part in, all with the same settings. Its
 /// participants come and go with the network interfaces.
@@ -131,6 +131,9 @@ impl Participant {
         let revoked_at = domain.config.security.as_ref().and_then(Security::revoked_at);
         let entity = create(number, &domain.config).inspect_err(|_| delete(root))?;
         let root = if root > 0 { root } else { entity };
+        if domain.config.security.is_some() {
+            exit::insert(root);
+        }
         let security = domain.config.security.clone();
         let (process, sockets) = (std::process::id(), sockets(entity, security.is_some()));
         Ok(Participant {
@@ -186,6 +189,7 @@ impl Drop for Participant {
         let closing =
             std::thread::Builder::new().name("myelin-close".to_owned()).spawn(move || {
                 delete(root);
+                exit::remove(root);
                 let _ = to.send(());
             });
         match closing {

@@ -124,10 +124,7 @@ pub fn warn_by(warn: fn(&str)) {
 /// Runs `act`, and returns what CycloneDDS has written meanwhile in this thread.
 pub(crate) fn listen<R>(act: impl FnOnce() -> R) -> (R, String) {
     // SAFETY: CycloneDDS is loaded, and the function lives for ever.
-    unsafe {
-        ffi::myelin_dds_keep_openssl();
-        ffi::myelin_dds_log(heard);
-    }
+    unsafe { ffi::myelin_dds_log(heard) };
     let before = HEARD.replace(Some(String::new()));
     let result = act();
     let heard = HEARD.replace(before).unwrap_or_default();

@@ -120,6 +120,7 @@ fn the_other_side() {
         "stay_until_killed" => security::stay_until_killed(),
         "publish_without_end" => security::publish_without_end(),
         "exit_at_once" => security::exit_at_once(),
+        "use_openssl_and_exit" => security::use_openssl_and_exit(),
         "have_few_rights" => security::have_few_rights(),
         "cannot_open" => security::cannot_open(),
         _ => panic!("{role}"),

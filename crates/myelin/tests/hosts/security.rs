@@ -1,6 +1,6 @@
 //! Hosts with a keystore: they talk to each other, strangers see nothing, and each refusal has its reason.
 
-use std::ffi::OsStr;
+use std::ffi::{CStr, OsStr};
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -320,17 +320,17 @@ pub(crate) fn stay_until_killed() {
     heard("never");
 }
 
-/// OpenSSL must not go before CycloneDDS's threads, which use it.
+/// OpenSSL must not go before CycloneDDS's threads, which use it: also if the program has used it first.
 #[test]
-fn a_process_may_exit_while_it_receives() {
+fn a_process_may_exit_while_it_receives_and_sends() {
     let Some(hosts) = Hosts::new() else { return };
     let place = Place::new();
     for enclave in ["/camera", "/display"] {
         place.add(enclave, &["*"], &["*"]);
     }
     let publisher = place.run(&hosts.one, "publish_without_end", &place.keystore(), "/camera");
-    for _ in 0..EXITS {
-        place.run(&hosts.other, "exit_at_once", &place.keystore(), "/display").ends();
+    for role in ["exit_at_once", "use_openssl_and_exit"].iter().cycle().take(EXITS) {
+        place.run(&hosts.other, role, &place.keystore(), "/display").ends();
     }
     publisher.kill();
 }
@@ -338,6 +338,7 @@ fn a_process_may_exit_while_it_receives() {
 pub(crate) fn publish_without_end() {
     let node = node("publisher");
     let publisher = node.topic::<[u8]>("flood").publisher().unwrap();
+    let _subscriber = node.topic::<[u8]>("answers").subscriber().unwrap();
     loop {
         publisher.publish_copy(&SECRET.repeat(100)).unwrap();
         std::thread::sleep(Duration::from_micros(100));
@@ -345,10 +346,43 @@ pub(crate) fn publish_without_end() {
 }
 
 pub(crate) fn exit_at_once() {
+    // Runs after those that are registered later.
+    // SAFETY: the function stays.
+    assert_eq!(unsafe { libc::atexit(check_that_nobody_receives) }, 0);
     let node = node("friend");
     let mut subscriber = node.topic::<[u8]>("flood").subscriber().unwrap();
+    let publisher = node.topic::<[u8]>("answers").publisher().unwrap();
+    std::thread::spawn(move || {
+        loop {
+            publisher.publish_copy(SECRET).unwrap();
+        }
+    });
     assert!(subscriber.receive(WATCHDOG).unwrap().is_some());
     std::process::exit(0);
+}
+
+/// A panic here ends the process by a signal.
+extern "C" fn check_that_nobody_receives() {
+    for thread in std::fs::read_dir("/proc/self/task").unwrap().flatten() {
+        let name = std::fs::read_to_string(thread.path().join("comm")).unwrap_or_default();
+        assert!(!name.starts_with("recv"), "CycloneDDS's thread {name}");
+    }
+}
+
+/// As every Python program does that imports `hashlib`.
+pub(crate) fn use_openssl_and_exit() {
+    let libraries = [c"libcrypto.so.3", c"libcrypto.so.1.1"];
+    // SAFETY: texts.
+    let open = |name: &CStr| unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW) };
+    let library = libraries.map(open).into_iter().find(|it| !it.is_null()).unwrap();
+    // SAFETY: OpenSSL's function has this type, and has no preconditions.
+    unsafe {
+        let init = libc::dlsym(library, c"OPENSSL_init_crypto".as_ptr());
+        assert!(!init.is_null());
+        let init: extern "C" fn(u64, *const libc::c_void) -> i32 = std::mem::transmute(init);
+        assert_eq!(init(0, std::ptr::null()), 1);
+    }
+    exit_at_once();
 }
 
 #[test]
@@ -427,6 +461,6 @@ fn secret(node: &Node) -> Topic<[u8]> {
 const KEYSTORE: &str = "MYELIN_KEYSTORE";
 const ENCLAVE: &str = "MYELIN_ENCLAVE";
 const SECRET: &[u8] = b"the robot's payload ";
-const EXITS: usize = 8;
+const EXITS: usize = 6;
 /// Repetitions: a small one, a few fragments, many.
 const SIZES: [usize; 3] = [1, 10_000, 200_000];

@@ -206,7 +206,8 @@ impl Process {
     pub fn ends(mut self) {
         drop(self.stdin.take());
         while self.lines.recv_timeout(WATCHDOG).is_ok() {}
-        assert!(self.child.wait().unwrap().success(), "{} has failed", self.role);
+        let status = self.child.wait().unwrap();
+        assert!(status.success(), "{} has failed: {status}", self.role);
     }
 
     /// Sends it a signal.
