@@ -1,5 +1,5 @@
 //! Helpers for lists in a meaningful order, such as that of a plan or a file, which sets and maps
-//! would lose.
+//! would lose; and numbers of things as texts.
 
 use std::collections::BTreeSet;
 
@@ -39,6 +39,27 @@ pub(crate) fn few(items: &[String], most: usize) -> String {
         0 => shown,
         more => format!("{shown}; and {more} more"),
     }
+}
+
+/// An integer with digits in groups of three from 10 000 on, separated by a no-break space.
+pub(crate) fn count(value: u64) -> String {
+    let digits = value.to_string();
+    if digits.len() < 5 {
+        return digits;
+    }
+    let mut grouped = String::with_capacity(digits.len() * 2);
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            grouped.push('\u{a0}');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+/// `1 system`, `3 systems`.
+pub(crate) fn plural(number: usize, noun: &str) -> String {
+    format!("{} {noun}{}", count(number as u64), if number == 1 { "" } else { "s" })
 }
 
 /// Systems that cannot be measured, given all of them by name and with what is missing: those of one

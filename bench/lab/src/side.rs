@@ -35,7 +35,7 @@ use crate::live::{Figures, Lines, Records, Seen, Tail, Trigger, in_a_line};
 use crate::observe::sampler::stay_off_real_time_cpus;
 use crate::observe::{Snapshot, cpu_ns};
 use crate::registry::{Registry, SystemDriver};
-use crate::report::format::{amount, count, cpu_percent, us};
+use crate::report::format::{amount, count, cpu_percent, plural, us};
 use crate::root::Root;
 use crate::scenario::{Tuning, TuningChoice};
 use crate::stderr::print_line;
@@ -453,11 +453,11 @@ impl Running<'_> {
         let seconds = all.span_ns.map_or(0.0, |(first, last)| (last - first) as f64 * 1e-9);
         let rate = if seconds > 0.0 { number.saturating_sub(1) as f64 / seconds } else { 0.0 };
         let mut text = format!(
-            "{}, topic {}, {}: {} messages in {seconds:.2} s, {} a second, {} MB/s",
+            "{}, topic {}, {}: {} in {seconds:.2} s, {} a second, {} MB/s",
             self.side.system,
             self.side.topic,
             self.offer,
-            count(number),
+            plural(number as usize, "message"),
             amount(rate),
             us(rate * self.offer.payload_bytes as f64 * 1e-6),
         );

@@ -16,6 +16,7 @@ use myelin_tools::bag::moment::{self, Moment};
 use myelin_tools::bag::topics::{channels, choose};
 use myelin_tools::bag::{diff as difference, loss, open};
 use myelin_tools::output_file::OutputFile;
+use myelin_tools::text::{counted, printable};
 
 use crate::output::{json_lines, note, print, width};
 use crate::record::Compress;
@@ -305,8 +306,8 @@ fn whole(copied: Result<Copied, CopyError>, from: &Path, to: &Path) -> Result<Co
 fn copied_to(to: &Path, copied: &Copied, lost: impl Iterator<Item = String>) -> Result<ExitCode> {
     let lost: Vec<_> = lost.collect();
     lost.iter().for_each(|line| note(line));
-    let messages = copied.written.statistics.messages;
-    print(&format!("{}: {messages} messages\n", shown(to)))?;
+    let messages = counted(copied.written.statistics.messages, "message");
+    print(&format!("{}: {messages}\n", shown(to)))?;
     Ok(status(!lost.is_empty()))
 }
 
@@ -364,8 +365,8 @@ fn run_export(options: Export) -> Result<ExitCode> {
     let lost = loss(&request.from, reader.report(), 0);
     lost.iter().for_each(|line| note(line));
     for (path, topic, rows) in &exported.files {
-        let topic = myelin_tools::text::printable(topic);
-        if !print(&format!("{}: {rows} messages of {topic}\n", shown(path)))? {
+        let (topic, messages) = (printable(topic), counted(*rows, "message"));
+        if !print(&format!("{}: {messages} of {topic}\n", shown(path)))? {
             break;
         }
     }

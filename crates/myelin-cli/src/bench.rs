@@ -25,6 +25,7 @@ use myelin_bench_lab::shell;
 use myelin_bench_lab::stderr::print_line;
 use myelin_bench_lab::summary::Analysis;
 use myelin_tools::duration;
+use myelin_tools::text::counted;
 
 use crate::complete;
 use crate::options::Options;
@@ -278,8 +279,8 @@ pub fn run(verb: Verb) -> Result<ExitCode> {
         }
         Verb::Export { directory, out, cell } => {
             let done = export(&export::ExportOptions { directory, out, cells: cell })?;
-            let (rows, runs, path) = (done.rows, done.runs, done.path.display());
-            say(&format!("{rows} rows of {runs} runs: {path}\n"));
+            let (rows, runs) = (counted(done.rows, "row"), counted(done.runs, "run"));
+            say(&format!("{rows} of {runs}: {}\n", done.path.display()));
             Ok(if is_whole(&done.analysis) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
         }
     }

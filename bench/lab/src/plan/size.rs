@@ -1,6 +1,7 @@
 //! The duration of a plan: estimated before it starts, improved with every run.
 
 use super::{CellPlan, Plan};
+use crate::lists::plural;
 use crate::scenario::Kind;
 
 impl Plan {
@@ -9,14 +10,18 @@ impl Plan {
         let durations = Durations::new(self);
         let planned: f64 = self.runs.iter().map(|run| durations.of(run.cell)).sum();
         let runs = self.runs.len() as u32;
-        let size = format!("{runs} runs, about {}", words(planned));
+        let size = format!("{}, about {}", plural(runs as usize, "run"), words(planned));
         let most: u32 = self.runs_at_most().map(|(_, runs)| runs).sum();
         if most <= runs {
             return size;
         }
         let seconds = |(cell, runs): (usize, u32)| durations.of(cell) * f64::from(runs);
         let longest: f64 = self.runs_at_most().map(seconds).sum();
-        format!("{size}; up to {most} runs, {}, if intervals stay wide", words(longest))
+        format!(
+            "{size}; up to {}, {}, if intervals stay wide",
+            plural(most as usize, "run"),
+            words(longest)
+        )
     }
 
     /// The warm-up of each scenario; it is fixed before the scenario starts.
@@ -35,7 +40,8 @@ impl Plan {
                 0 => format!("{name}: no warm-up"),
                 _ => {
                     let rates = rates.collect::<Vec<_>>().join(", ");
-                    format!("{name}: warm-up {messages} messages before each run: {rates}")
+                    let messages = plural(messages as usize, "message");
+                    format!("{name}: warm-up {messages} before each run: {rates}")
                 }
             }
         };

@@ -2,6 +2,7 @@
 
 use myelin_bench_kit::protocol::{Reliability, Touch, Wait, Workload};
 
+pub(crate) use crate::lists::{count, plural};
 use crate::stats::permutation::RATE;
 use crate::stats::verdict::{Kind, Ratio, Verdict};
 use crate::summary::{Cell, FurtherSubscriber, Params};
@@ -124,27 +125,6 @@ pub(crate) fn amount(value: f64) -> String {
         v if v < 99.95 => rounded(value, 1, &[0.995]),
         _ => count(value.round() as u64),
     }
-}
-
-/// An integer with digits in groups of three from 10 000 on, separated by a no-break space.
-pub(crate) fn count(value: u64) -> String {
-    let digits = value.to_string();
-    if digits.len() < 5 {
-        return digits;
-    }
-    let mut grouped = String::with_capacity(digits.len() * 2);
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            grouped.push('\u{a0}');
-        }
-        grouped.push(digit);
-    }
-    grouped
-}
-
-/// `1 system`, `3 systems`.
-pub(crate) fn plural(number: usize, noun: &str) -> String {
-    format!("{} {noun}{}", count(number as u64), if number == 1 { "" } else { "s" })
 }
 
 /// `100 Hz`, or `back to back` without a rate.

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Subcommand;
 use myelin_bench_lab::baseline::{Baseline, Baselines};
+use myelin_tools::text::counted;
 
 use crate::complete;
 use crate::say;
@@ -59,8 +60,7 @@ pub fn run(verb: &Verb) -> Result<ExitCode> {
 
 fn line(it: &Baseline) -> String {
     let Baseline { name, machine, is_here, begun, bytes, sessions } = it;
-    let number = sessions.len();
-    let sessions = if number == 1 { "1 session".into() } else { format!("{number} sessions") };
+    let sessions = counted(sessions.len() as u64, "session");
     let begun = begun.as_ref().map(|begun| format!(", {begun}")).unwrap_or_default();
     let place = if *is_here { "this machine".into() } else { machine.to_string() };
     let megabytes = *bytes as f64 / 1e6;

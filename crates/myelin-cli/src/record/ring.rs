@@ -13,6 +13,7 @@ use myelin_tools::Error;
 use myelin_tools::document::Document;
 use myelin_tools::filter::Filter;
 use myelin_tools::session::Session;
+use myelin_tools::text::{counted, printable};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
@@ -175,8 +176,8 @@ fn show(saved: &Saved, json: bool) -> Result<()> {
         }
         false => {
             let reasons = reasons.join("; ");
-            let reasons = myelin_tools::text::printable(&reasons).into_owned();
-            format!("saved {}: {messages} messages ({reasons})", saved.path.display())
+            let messages = counted(messages, "message");
+            format!("saved {}: {messages} ({})", saved.path.display(), printable(&reasons))
         }
     };
     print(&format!("{text}\n"))?;

@@ -31,7 +31,7 @@ function publishPlot(fan, payload, page) {
   marks.push(page.tip(points, {
     x: "x", y: "y", fx: "tuning",
     title: (d) => [
-      `${d.cell.system}, ${d.cell.subscribers} subscribers, ${d.cell.tuning}${d.cell.valid ? "" : " (invalid)"}`,
+      `${d.cell.system}, ${counted(d.cell.subscribers, "subscriber")}, ${d.cell.tuning}${d.cell.valid ? "" : " (invalid)"}`,
       `p50 ${d.y.toFixed(0)} ns${d.interval ? ` [${d.interval.map((end) => end.toFixed(0)).join(", ")}]` : ""}`,
       ...(d.p99 == null ? [] : [`p99 ${d.p99.toFixed(0)} ns`]),
     ].join("\n"),

@@ -130,7 +130,7 @@
       const own = view.withTimeline.filter((one) => one.group === group);
       if (own.length === 0) continue;
       const parent = element("optgroup", { label: group.title });
-      parent.append(...own.map((one) => element("option", { value: one.cell.index, textContent: cellName(one) + (one.cell.subscribers === undefined ? "" : `, ${one.cell.subscribers} subscribers`) })));
+      parent.append(...own.map((one) => element("option", { value: one.cell.index, textContent: cellName(one) + (one.cell.subscribers === undefined ? "" : `, ${counted(one.cell.subscribers, "subscriber")}`) })));
       select.append(parent);
     }
     if (view.withTimeline.length === 0) select.closest(".chooser").hidden = true;

@@ -4,6 +4,9 @@
 const us = (value) =>
   value == null ? "–" : value < 9.995 ? value.toFixed(2) : value < 99.95 ? value.toFixed(1) : value.toFixed(0);
 
+/** `1 subscriber`, `3 subscribers`. */
+const counted = (number, noun) => `${number} ${noun}${number === 1 ? "" : "s"}`;
+
 /** The percentile for a number of nines, with as many digits as it needs. */
 const percentile = (nines) => (100 * (1 - 10 ** -nines)).toFixed(Math.max(0, Math.ceil(nines) - 1));
 

@@ -290,12 +290,12 @@ fn beware(view: &View, picture: &Picture) -> Option<Sentence> {
             full_name(entry),
             format::percent(entry.loss_percent().unwrap_or(0.0)),
             format::count(entry.cell.lost),
-            and_others(all, "lose some")
+            and_others(all, ["loses some", "lose some"])
         ));
     }
     if let Some(entry) = short.first() {
         let (reached, asked) = entry.short_of_rate()?;
-        let more = and_others(short.len(), "fall short");
+        let more = and_others(short.len(), ["falls short", "fall short"]);
         parts.push(format!("{} {}{more}", full_name(entry), format::reached(reached, asked)));
     }
     if let Some((ratio, p99, entry)) = stall {
@@ -310,10 +310,11 @@ fn beware(view: &View, picture: &Picture) -> Option<Sentence> {
 }
 
 /// `; 3 other cells lose some, too`, if there are other cells.
-fn and_others(all: usize, what: &str) -> String {
+fn and_others(all: usize, [one, several]: [&str; 2]) -> String {
     match all {
         ..=1 => String::new(),
-        _ => format!("; {} {what}, too", format::plural(all - 1, "other cell")),
+        2 => format!("; 1 other cell {one}, too"),
+        _ => format!("; {} {several}, too", format::plural(all - 1, "other cell")),
     }
 }
 
