@@ -375,7 +375,7 @@ impl Running<'_> {
         let cpu = || (!is_publisher).then(|| cpu_ns(pid)).flatten();
         let (begin, mut last, mut cpu_before_ns) = (Instant::now(), Instant::now(), cpu());
         let (mut figures, mut done, mut failure) = (Figures::default(), None, None);
-        let mut ending: Option<Instant> = None;
+        let (mut ending, mut alone): (Option<Instant>, Option<Instant>) = (None, None);
         loop {
             match driver.next(if self.trigger.is_some() { TRIGGER_TICK } else { TICK }) {
                 Ok(Some(Event::Done(counts))) => done = Some(counts),
@@ -385,7 +385,9 @@ impl Running<'_> {
             if let Some(records) = self.records(&driver) {
                 tail.follow(records);
             }
+            let mut is_silent = true;
             tail.look(|seen| {
+                is_silent = false;
                 figures.see(&seen);
                 all.see(&seen);
                 if let Some(trigger) = &self.trigger {
@@ -407,7 +409,12 @@ impl Running<'_> {
             if is_over {
                 break;
             }
-            if ending.is_none() && self.has_to_end(begin) {
+            // The last message says that it is the last, but may be lost like any other, and a killed
+            // publisher sends none.
+            let is_alone = !is_publisher && is_silent && self.meeting.has_lost_publisher();
+            alone = alone.filter(|_| is_alone).or(is_alone.then(Instant::now));
+            let is_left = alone.is_some_and(|since| since.elapsed() > LEFT_LIMIT);
+            if ending.is_none() && (is_left || self.has_to_end(begin)) {
                 driver.host.send(self.side.role, &Command::Stop).map_err(anyhow::Error::msg)?;
                 ending = Some(Instant::now());
             }
@@ -563,6 +570,8 @@ const PUBLISHER_DELAY: Duration = Duration::from_millis(100);
 const TICK: Duration = Duration::from_millis(100);
 /// Far shorter than the time that a trace holds.
 const TRIGGER_TICK: Duration = Duration::from_millis(5);
+/// How long a subscriber without a publisher waits for a message, or for another publisher.
+const LEFT_LIMIT: Duration = Duration::from_secs(1);
 const STOP_LIMIT: Duration = Duration::from_secs(5);
 const END_LIMIT: Duration = Duration::from_millis(500);
 const PART_MIN_S: f64 = 0.1;

@@ -121,6 +121,11 @@ impl Rendezvous {
         Some(Arc::new(file))
     }
 
+    /// Whether the publisher whose records were opened has ended, and no other has come.
+    pub fn has_lost_publisher(&self) -> bool {
+        self.seen.is_some() && read(&self.folder.join("pub-0.json")).is_none()
+    }
+
     fn write(&mut self) -> Result<()> {
         let text = serde_json::to_vec(&self.offer).expect("plain data serialises");
         let path = self.path.display().to_string();

@@ -230,6 +230,27 @@ fn a_side_that_contradicts_the_other_is_refused_and_nothing_stays() {
     assert!(is_empty(&folder.path().join("myelin-bench")));
 }
 
+/// Datagrams do not end with their sender.
+#[test]
+fn a_subscriber_ends_although_its_publisher_was_killed() {
+    let _host = own_host::enter();
+    let folder = tempfile::tempdir().unwrap();
+    let mut subscriber = side(folder.path(), "sub os.udp");
+    let publisher = side(folder.path(), "pub os.udp --rate 200");
+    let mut lines = std::io::BufReader::new(subscriber.stdout.take().unwrap());
+    let mut line = String::new();
+    for _ in 0..3 {
+        std::io::BufRead::read_line(&mut lines, &mut line).unwrap();
+    }
+    signal(publisher.id(), libc::SIGKILL);
+    ended(publisher);
+    let mut rest = String::new();
+    std::io::Read::read_to_string(&mut lines, &mut rest).unwrap();
+    let (status, _, said) = ended(subscriber);
+    assert_eq!(status, Some(0), "{said}");
+    assert!(rest.contains("\none way in µs: min "), "{rest}{said}");
+}
+
 #[test]
 fn a_publisher_ends_with_its_figures_on_ctrl_c_and_takes_its_subscriber_along() {
     let _host = own_host::enter();
