@@ -123,6 +123,10 @@ pub struct Run {
     /// Seed of the random order; the same seed gives the same order.
     #[arg(long)]
     seed: Option<u64>,
+    /// End at the first message beyond a limit, for instance 'latency > 1 ms', and keep what the
+    /// kernel traced until then.
+    #[arg(long, value_name = "LIMIT", value_parser = values::latency_limit)]
+    trace_on: Option<u64>,
     /// Hosts of ping and pong in scenarios across hosts: `netns` for two network namespaces here,
     /// or two of `local` and `ssh:DESTINATION`, for instance `ssh:a,ssh:b`.
     #[arg(long, value_name = "HOSTS")]
@@ -303,6 +307,13 @@ fn report_again(
     Ok(status(&analysis))
 }
 
+/// The command line, so that the report says how to repeat it.
+fn command() -> String {
+    let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+    let words: Vec<String> = words.map(|word| shell::quoted(&word).into_owned()).collect();
+    format!("myelin {}", words.join(" "))
+}
+
 /// Opens a page in a browser.
 fn open(page: &Path) -> Result<()> {
     let opener = std::process::Command::new("xdg-open").arg(page).spawn();
@@ -359,15 +370,19 @@ fn run_scenarios(arguments: Run) -> Result<ExitCode> {
         resume: arguments.resume,
         seed: arguments.seed,
         hosts: arguments.hosts.as_deref().map(str::parse).transpose()?,
+        trace_on_ns: arguments.trace_on,
+        // The run that has the message is kept.
+        ends_early: arguments.trace_on.is_some(),
         view: if arguments.plain { View::Plain } else { View::Live },
         ..RunOptions::default()
     })?;
     report(&finished.analysis, &finished.folder, arguments.printing.format(), &options)?;
+    let exceeded = side::exceeded(finished.trigger.as_deref(), Some(&finished.folder))?;
     if finished.interrupted {
         print_line(format_args!("interrupted; continue with: {}", shell::resume(&finished.folder)));
-        return Ok(ExitCode::from(INTERRUPTED));
+        return Ok(exceeded.unwrap_or(ExitCode::from(INTERRUPTED)));
     }
-    Ok(status(&finished.analysis))
+    Ok(exceeded.unwrap_or_else(|| status(&finished.analysis)))
 }
 
 fn report(

@@ -14,20 +14,20 @@ use myelin_bench_lab::registry::Registry;
 use myelin_bench_lab::report::{self, Report};
 use myelin_bench_lab::scenario::Scenario;
 use myelin_bench_lab::session::{self, Finished, RunOptions, View};
-use myelin_bench_lab::shell;
 use myelin_bench_lab::stderr::print_line;
 use myelin_bench_lab::summary::Cell;
 
-use super::side::tell;
+use super::side::exceeded;
 use super::values::{Counts, Rates, Sizes, latency_limit, run_time};
 use super::{INTERRUPTED, Printing, TuningName};
+use crate::complete;
 use crate::say;
 
 /// Arguments of `myelin bench ping`.
 #[derive(Args)]
 pub struct Options {
     /// Systems, by name or pattern such as 'os.*'; by default those of the scenario `quick`.
-    #[arg(value_name = "SYSTEM")]
+    #[arg(value_name = "SYSTEM", add = complete::systems())]
     systems: Vec<String>,
     /// Bytes of a message; several, or a range that grows by four: 64,1K..1M (1K is 1024).
     #[arg(long, value_name = "SIZES", default_value = "64")]
@@ -122,7 +122,7 @@ pub fn run(options: Options) -> Result<ExitCode> {
         place.context("no folder can be made for the records; TMPDIR names another place")?;
     let folder = place.as_ref().map(|place| place.path().join("ping"));
     let finished = session::run(&RunOptions {
-        given: Some((scenario.clone(), command())),
+        given: Some((scenario.clone(), super::command())),
         out: options.out.clone().or(folder),
         view: view(&scenario),
         ends_early: true,
@@ -138,12 +138,9 @@ pub fn run(options: Options) -> Result<ExitCode> {
         say("nothing was kept: --out DIR keeps records and page, --print the scenario\n");
     }
     say(&in_lines(&finished.analysis.summary.cells));
-    match finished.trigger.as_deref().map(|trigger| (trigger.hit(), trigger)) {
-        Some((Some(hit), trigger)) => {
-            tell(&hit, trigger, options.out.as_deref())?;
-            Ok(ExitCode::from(LIMIT_EXCEEDED))
-        }
-        _ => Ok(status(&finished)),
+    match exceeded(finished.trigger.as_deref(), options.out.as_deref())? {
+        Some(status) => Ok(status),
+        None => Ok(status(&finished)),
     }
 }
 
@@ -183,13 +180,3 @@ fn status(finished: &Finished) -> ExitCode {
     }
     super::status(&finished.analysis)
 }
-
-/// The command line, so that the report says how to repeat it.
-fn command() -> String {
-    let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
-    let words: Vec<String> = words.map(|word| shell::quoted(&word).into_owned()).collect();
-    format!("myelin {}", words.join(" "))
-}
-
-/// The status if a message exceeded the limit of `--trace-on`.
-pub const LIMIT_EXCEEDED: u8 = 4;

@@ -1,7 +1,7 @@
 //! `myelin bench pub` and `myelin bench sub`: one side of a stream, by hand.
 
 use std::net::IpAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -13,9 +13,9 @@ use myelin_bench_lab::live::Trigger;
 use myelin_bench_lab::side::{self, Side, Terms};
 use myelin_bench_lab::stderr::print_line;
 
-use super::ping::LIMIT_EXCEEDED;
 use super::values::{latency_limit, rate, run_time, size};
 use super::{INTERRUPTED, TuningName};
+use crate::complete;
 use crate::say;
 
 /// Arguments of `myelin bench pub`.
@@ -47,7 +47,7 @@ pub struct Subscribe {
 #[derive(Args)]
 struct Both {
     /// The system.
-    #[arg(value_name = "SYSTEM")]
+    #[arg(value_name = "SYSTEM", add = complete::systems())]
     system: String,
     /// Name of the topic; letters, digits and `-`.
     #[arg(long, default_value = "hand", value_parser = topic)]
@@ -161,17 +161,15 @@ fn run(side: &Side) -> Result<ExitCode> {
         print_line(format_args!("error: {}: {failure}", side.system));
         return Ok(ExitCode::FAILURE);
     }
-    match ended.trigger.as_deref().map(|trigger| (trigger.hit(), trigger)) {
-        Some((Some(hit), trigger)) => {
-            tell(&hit, trigger, None)?;
-            Ok(ExitCode::from(LIMIT_EXCEEDED))
-        }
-        _ => Ok(ExitCode::SUCCESS),
-    }
+    Ok(exceeded(ended.trigger.as_deref(), None)?.unwrap_or(ExitCode::SUCCESS))
 }
 
-/// Says which message exceeded the limit, and keeps the kernel's trace: in `folder`, or here.
-pub fn tell(hit: &str, trigger: &Trigger, folder: Option<&std::path::Path>) -> Result<()> {
+/// If a message exceeded the limit of `--trace-on`: says which, keeps the kernel's trace in `folder`
+/// or here, and returns the status.
+pub fn exceeded(trigger: Option<&Trigger>, folder: Option<&Path>) -> Result<Option<ExitCode>> {
+    let Some((hit, trigger)) = trigger.and_then(|trigger| Some((trigger.hit()?, trigger))) else {
+        return Ok(None);
+    };
     say(&format!("{hit}\n"));
     if let Some(trace) = trigger.trace() {
         let name = chrono::Local::now().format("trace-%Y%m%d-%H%M%S.txt").to_string();
@@ -179,7 +177,7 @@ pub fn tell(hit: &str, trigger: &Trigger, folder: Option<&std::path::Path>) -> R
         trace.save(&path).with_context(|| format!("the trace: {}", path.display()))?;
         say(&format!("the kernel's trace, on the same clock: {}\n", path.display()));
     }
-    Ok(())
+    Ok(Some(ExitCode::from(LIMIT_EXCEEDED)))
 }
 
 fn topic(text: &str) -> Result<String, String> {
@@ -193,3 +191,6 @@ fn topic(text: &str) -> Result<String, String> {
 fn stream_rate(text: &str) -> Result<f64, String> {
     rate(text)?.ok_or_else(|| "messages one way need a rate, such as 1k".to_owned())
 }
+
+/// The status if a message exceeded the limit of `--trace-on`.
+const LIMIT_EXCEEDED: u8 = 4;

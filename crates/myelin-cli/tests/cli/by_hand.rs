@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::support::own_host;
 use crate::support::pty::Session;
 use crate::support::{
-    bench, complaint, finish, process_of, runs, signal, start, summary, wait_for,
+    bench, complaint, finish, process_of, runs, scenario, signal, start, summary, wait_for,
 };
 
 fn words(line: &str) -> Vec<&str> {
@@ -107,6 +107,24 @@ fn ctrl_c_ends_a_ping_with_the_figures_so_far() {
         assert!(!Path::new(&format!("/proc/{driver}")).exists(), "{driver} has stayed");
     }
     assert!(is_empty(folder.path()));
+}
+
+#[test]
+fn a_limit_ends_a_run_of_a_scenario_and_keeps_the_run_that_exceeds_it() {
+    let _host = own_host::enter();
+    let place = tempfile::tempdir().unwrap();
+    let file = scenario(place.path(), &["os.pipe"], 64, 3600.0, 2);
+    let out = place.path().join("out");
+    let words = ["run", &file, "--out", out.to_str().unwrap(), "--trace-on", "latency > 1us"];
+    let output = finish(&mut bench(&words));
+    let (text, said) = (printed(&output), complaint(&output));
+    assert_eq!(output.status.code(), Some(4), "{said}");
+    assert!(
+        text.lines().any(|it| it.starts_with("message ") && it.contains("more than 1.00")),
+        "{text}"
+    );
+    assert!(said.contains("continue with: ") && said.contains("--resume"), "{said}");
+    assert_eq!(summary(&out)["cells"][0]["runs"], 1, "{said}");
 }
 
 #[test]

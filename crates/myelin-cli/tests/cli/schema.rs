@@ -116,7 +116,9 @@ fn names_are_completed() {
         String::from_utf8_lossy(&finish(&mut command).stdout).into_owned()
     };
     assert!(completed(&["run", "roundtrip-s"]).contains("roundtrip-sizes"));
-    assert!(completed(&["run", "quick", "--system", "synth"]).contains("synthetic"));
+    for before in [&["run", "quick", "--system"][..], &["ping"], &["pub"], &["sub"]] {
+        assert!(completed(&[before, &["synth"]].concat()).contains("synthetic"), "{before:?}");
+    }
     let place = tempfile::tempdir().unwrap();
     fs::create_dir_all(place.path().join("results/one")).unwrap();
     let begin = place.path().join("results/o");
