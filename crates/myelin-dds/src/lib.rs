@@ -47,7 +47,7 @@ pub use config::{Config, LEASE, socket_buffer_bytes};
 pub use endpoint::{Discovery, History, Reader, Release, Settings, Writer, check_topic_name};
 pub use entity::{Endpoint, Guid, Listener};
 pub use error::Error;
-pub use library::load;
+pub use library::{SOUND, load, version_of};
 pub use message::Message;
 pub use names::{TOPIC_PREFIX, private_topic};
 pub use participant::{Binding, DOMAIN_MAX, Domain, Participant, has_own_configuration};

@@ -83,7 +83,7 @@ impl Domain {
         if number > DOMAIN_MAX {
             return Err(Error::Domain(number));
         }
-        library::load()
+        library::load().map(drop)
     }
 
     /// The settings.

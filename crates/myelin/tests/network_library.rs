@@ -65,6 +65,39 @@ fn a_library_of_another_version_is_refused_with_both() {
     }
 }
 
+/// ROS 2's, if it is newer than the faults that are known; others are passed over.
+#[test]
+fn a_sound_library_of_ros_is_preferred() {
+    let is_its = |file: &String| file.contains("/libddsc.so.0.10.");
+    let mapped = open_to_the_network().ok().and_then(|_node| mapped().into_iter().find(is_its));
+    let Some(library) = mapped else { return println!("skipped: there is no CycloneDDS 0.10") };
+    let prefix = tempfile::tempdir().unwrap();
+    let lib = prefix.path().join("lib/any-linux-gnu");
+    std::fs::create_dir_all(&lib).unwrap();
+    let copy = |version: &str| std::fs::copy(&library, lib.join(format!("libddsc.so.{version}")));
+    copy("0.10.3").unwrap();
+    copy("0.11.0").unwrap();
+    std::fs::write(lib.join("libddsc.so.0.10.99"), "not a library").unwrap();
+    let variable = [("AMENT_PREFIX_PATH", prefix.path().to_str().unwrap())];
+    starts("not_of_ros", &variable);
+    copy("0.10.98").unwrap();
+    starts("of_ros", &variable);
+}
+
+fn of_ros() {
+    let _node = open_to_the_network().unwrap();
+    let files = mapped();
+    assert!(
+        files.iter().any(|file| file.ends_with("any-linux-gnu/libddsc.so.0.10.98")),
+        "{files:?}"
+    );
+}
+
+fn not_of_ros() {
+    let _node = open_to_the_network().unwrap();
+    assert!(!mapped().iter().any(|file| file.contains("any-linux-gnu")));
+}
+
 fn other_version() {
     let said = open_to_the_network().unwrap_err().to_string();
     let both = ["libddsc.so.0.9.1 is version 0.9.1", "built for CycloneDDS 0.10"];
@@ -104,6 +137,8 @@ fn the_other_side() {
         Ok("asked") => asked(),
         Ok("missing") => missing(),
         Ok("other_version") => other_version(),
+        Ok("of_ros") => of_ros(),
+        Ok("not_of_ros") => not_of_ros(),
         _ => {}
     }
 }

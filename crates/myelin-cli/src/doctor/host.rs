@@ -7,7 +7,7 @@ use myelin_bench_lab::root::Root;
 
 use super::finding::Finding;
 use super::measure::Measured;
-use super::{cpu, idle, kernel, memory, preemption, rights};
+use super::{cpu, cyclonedds, idle, kernel, memory, preemption, rights};
 
 /// The root to read from, and the measurements.
 pub struct Host {
@@ -76,7 +76,7 @@ impl Host {
 }
 
 /// The causes; equally bad ones are reported in this order.
-const CAUSES: [(&str, Judge); 14] = [
+const CAUSES: [(&str, Judge); 15] = [
     ("idle_states", idle::idle_states),
     ("governor", cpu::governor),
     ("steal", cpu::steal),
@@ -91,4 +91,5 @@ const CAUSES: [(&str, Judge); 14] = [
     ("huge_pages", memory::huge_pages),
     ("clocksource", cpu::clocksource),
     ("smt", cpu::smt),
+    ("cyclonedds", cyclonedds::version),
 ];

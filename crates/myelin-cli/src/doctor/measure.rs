@@ -1,6 +1,7 @@
 //! Measurements of about a second on this machine: wake-ups, timers, interruptions, stolen time.
 
 use std::num::NonZeroU64;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use memmap2::{Advice, MmapMut};
@@ -40,6 +41,12 @@ pub struct Measured {
     pub first_touch_us: f64,
     /// First touch of memory for which a huge page was requested (p50).
     pub first_touch_huge_us: f64,
+    /// The file of the CycloneDDS that a node with the network loads; absent if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cyclonedds: Option<PathBuf>,
+    /// Why there is no `cyclonedds`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cyclonedds_missing: Option<String>,
     /// Why a thread of this process may not have SCHED_FIFO; absent if it may.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fifo_refused: Option<String>,
@@ -105,6 +112,10 @@ pub fn measure() -> Measured {
     let gap = in_thread(spin);
     let stolen = before.zip(cpu_times()).and_then(|(before, after)| stolen(before, after));
     let fifo = in_thread(|| set_fifo(PRIORITY as u32));
+    let (cyclonedds, cyclonedds_missing) = match myelin_dds::load() {
+        Ok(file) => (Some(file), None),
+        Err(missing) => (None, Some(missing.to_string())),
+    };
     Measured {
         took_s: ((monotonic_ns() - begin_ns) / 1_000_000) as f64 / 1e3,
         wake_up,
@@ -116,6 +127,8 @@ pub fn measure() -> Measured {
         clock_read_ns: clock::calibrate().read_ns,
         first_touch_us: first_touch_us(Advice::NoHugePage, PAGE_BYTES),
         first_touch_huge_us: first_touch_us(Advice::HugePage, HUGE_PAGE_BYTES),
+        cyclonedds,
+        cyclonedds_missing,
         fifo_refused: fifo.err().map(|error| reason(&error)),
     }
 }

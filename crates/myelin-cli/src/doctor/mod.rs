@@ -5,6 +5,7 @@
 //! the result, `render` its text. docs/how-to/doctor.md says what each finding means.
 
 mod cpu;
+mod cyclonedds;
 mod finding;
 mod host;
 mod idle;

@@ -52,10 +52,11 @@ fn check_finding(finding: &Value) {
     }
 }
 
-const CAUSES: [&str; 14] = [
+const CAUSES: [&str; 15] = [
     "clocksource",
     "cpu_dma_latency",
     "cpu_quota",
+    "cyclonedds",
     "governor",
     "huge_pages",
     "idle_states",

@@ -1,0 +1,37 @@
+//! The library for other hosts. It costs no latency, but an old one costs safety.
+
+use myelin_dds::{SOUND, version_of};
+
+use super::finding::{Finding, State};
+use super::host::{Host, Judged, Unknown};
+
+/// Which CycloneDDS a node with the network loads.
+pub fn version(host: &Host) -> Judged {
+    let measured = host.measured.as_ref();
+    let measured = measured.ok_or_else(|| Unknown("it is loaded on this machine alone".into()))?;
+    let Some(file) = &measured.cyclonedds else {
+        let because = measured.cyclonedds_missing.as_deref().unwrap_or("it was not looked for");
+        return Err(Unknown(format!("there is none, and nodes cannot use the network: {because}")));
+    };
+    let shown = file.display().to_string();
+    let Some(version) = version_of(file) else {
+        return Err(Unknown(format!("{shown}: there is no version in its name")));
+    };
+    let number = version.map(|part| part.to_string()).join(".");
+    let is_old = version < SOUND;
+    let state = if is_old { State::Note } else { State::Ok };
+    let finding = Finding::new(state, format!("{number}, {shown}"))
+        .value("version", number)
+        .value("file", shown);
+    if !is_old {
+        return Ok(finding);
+    }
+    let what = "malformed packets can overwrite its memory, from any host that reaches the ports, \
+                also with a keystore";
+    let newer = SOUND.map(|part| part.to_string()).join(".");
+    let remedy = format!(
+        "keep strangers off the network, or install {newer} or a later 0.10: that of ROS 2 in \
+         /opt/ros is found by itself; MYELIN_CYCLONEDDS names another one"
+    );
+    Ok(finding.expects(what, None, "CycloneDDS's issue 1555").remark(&remedy))
+}
