@@ -116,6 +116,8 @@ fn the_other_side() {
         "publish_to_friends" => security::publish_to_friends(),
         "be_a_friend" => security::be_a_friend(),
         "be_refused" => security::be_refused(),
+        "stay_and_be_replayed_to" => security::stay_and_be_replayed_to(),
+        "record_and_replay" => security::record_and_replay(),
         "lose_a_friend" => security::lose_a_friend(),
         "stay_until_killed" => security::stay_until_killed(),
         "publish_without_end" => security::publish_without_end(),

@@ -3,6 +3,7 @@
 use std::ffi::{CStr, OsStr};
 use std::fs::File;
 use std::io::Read;
+use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -132,22 +133,7 @@ pub(crate) fn take_secret() {
 
 /// Looks for the payload, and the topic's name, in all packets of its host.
 pub(crate) fn listen_to_the_wire() {
-    // SAFETY: no preconditions.
-    let socket = unsafe {
-        let protocol = i32::from((libc::ETH_P_ALL as u16).to_be());
-        libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, protocol)
-    };
-    assert!(socket >= 0, "{}", std::io::Error::last_os_error());
-    // SAFETY: it is ours.
-    let mut socket = File::from(unsafe { OwnedFd::from_raw_fd(socket) });
-    let bytes = 64_i32 << 20;
-    // SAFETY: a value of this size that lives for the call.
-    let set = unsafe {
-        let (value, size) = ((&raw const bytes).cast(), size_of_val(&bytes) as u32);
-        let (level, option) = (libc::SOL_SOCKET, libc::SO_RCVBUFFORCE);
-        libc::setsockopt(socket.as_raw_fd(), level, option, value, size)
-    };
-    assert_eq!(set, 0);
+    let mut socket = wire();
     say("ready");
     heard("end");
     rustix::io::ioctl_fionbio(&socket, true).unwrap();
@@ -181,6 +167,27 @@ fn large_samples_by_tls_come_once_and_in_order() {
     takers.into_iter().for_each(Process::ends);
     publisher.ends();
     nothing_is_left(&hosts);
+}
+
+/// All packets of this host.
+fn wire() -> File {
+    // SAFETY: no preconditions.
+    let socket = unsafe {
+        let protocol = i32::from((libc::ETH_P_ALL as u16).to_be());
+        libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, protocol)
+    };
+    assert!(socket >= 0, "{}", std::io::Error::last_os_error());
+    // SAFETY: it is ours.
+    let socket = File::from(unsafe { OwnedFd::from_raw_fd(socket) });
+    let bytes = 64_i32 << 20;
+    // SAFETY: a value of this size that lives for the call.
+    let set = unsafe {
+        let (value, size) = ((&raw const bytes).cast(), size_of_val(&bytes) as u32);
+        let (level, option) = (libc::SOL_SOCKET, libc::SO_RCVBUFFORCE);
+        libc::setsockopt(socket.as_raw_fd(), level, option, value, size)
+    };
+    assert_eq!(set, 0);
+    socket
 }
 
 /// A process that the publisher must not talk to.
@@ -264,6 +271,98 @@ pub(crate) fn be_refused() {
     let graph = node.graph().unwrap();
     let others = graph.endpoints.iter().filter(|it| it.location != Location::ThisHost);
     assert_eq!(others.count(), 0, "{graph:?}");
+}
+
+/// What a friend has sent, from its first packet on, comes again from another address.
+#[test]
+fn a_handshake_that_is_replayed_is_refused() {
+    let Some(hosts) = Hosts::new() else { return };
+    let place = Place::new();
+    for enclave in ["/camera", "/friend"] {
+        place.add(enclave, &["*"], &["*"]);
+    }
+    [&hosts.one, &hosts.other].iter().for_each(|host| host.send_whole_datagrams());
+    let mut publisher =
+        place.run(&hosts.one, "stay_and_be_replayed_to", &place.keystore(), "/camera");
+    publisher.hears("ready");
+    let mut recorder = hosts.other.run("record_and_replay");
+    recorder.hears("ready");
+    let friend = place.run(&hosts.other, "stay_until_killed", &place.keystore(), "/friend");
+    publisher.hears("matched");
+    // It says no goodbye, so the other side has nothing of it any more when its match has ended.
+    friend.kill();
+    publisher.hears("alone");
+    hosts.other.address("add", "10.77.0.3");
+    recorder.say("replay");
+    // The old reply does not have the new random number.
+    place.hears(&["/camera"], &["Process handshake failed", "challenge1 does not match"]);
+    publisher.say("look");
+    publisher.hears("alone");
+    recorder.say("end");
+    recorder.ends();
+    // It goes on.
+    place.run(&hosts.other, "be_a_friend", &place.keystore(), "/friend").ends();
+    publisher.say("end");
+    publisher.ends();
+}
+
+pub(crate) fn stay_and_be_replayed_to() {
+    let node = node("publisher");
+    let publisher = secret(&node).transient_local(1).publisher().unwrap();
+    publisher.publish_copy(SECRET).unwrap();
+    say("ready");
+    assert!(publisher.wait_for_match(1, WATCHDOG));
+    say("matched");
+    until("nobody is matched", || publisher.matched() == 0);
+    say("alone");
+    heard("look");
+    assert_eq!(publisher.matched(), 0);
+    let graph = node.graph().unwrap();
+    assert!(graph.endpoints.iter().all(|it| it.location == Location::ThisHost), "{graph:?}");
+    say("alone");
+    heard("end");
+}
+
+pub(crate) fn record_and_replay() {
+    let mut wire = wire();
+    rustix::io::ioctl_fionbio(&wire, true).unwrap();
+    say("ready");
+    heard("replay");
+    let (mut recorded, mut packet) = (Vec::new(), vec![0; 1 << 17]);
+    while let Ok(bytes) = wire.read(&mut packet) {
+        recorded.extend(datagram(&packet[..bytes]));
+    }
+    let has = |text: &[u8]| {
+        recorded.iter().any(|(_, it)| it.windows(text.len()).any(|part| part == text))
+    };
+    assert!(has(b"PKI-DH:1.0+Reply"), "a handshake in {} datagrams", recorded.len());
+    let socket = UdpSocket::bind("10.77.0.3:0").unwrap();
+    let address = libc::in_addr { s_addr: u32::from(Ipv4Addr::new(10, 77, 0, 3)).to_be() };
+    // SAFETY: a value of this size that lives for the call.
+    let set = unsafe {
+        let (value, size) = ((&raw const address).cast(), size_of_val(&address) as u32);
+        libc::setsockopt(socket.as_raw_fd(), libc::IPPROTO_IP, libc::IP_MULTICAST_IF, value, size)
+    };
+    assert_eq!(set, 0);
+    let ends = std::thread::spawn(|| heard("end"));
+    while !ends.is_finished() {
+        for (to, bytes) in &recorded {
+            let _ = socket.send_to(bytes, to);
+            // The other side answers meanwhile.
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+}
+
+/// A datagram that this host has sent, and where to.
+fn datagram(packet: &[u8]) -> Option<(SocketAddr, Vec<u8>)> {
+    let ip = packet.get(14..)?;
+    let is_ours =
+        packet[12..14] == [8, 0] && ip.get(9) == Some(&17) && ip.get(12..16)? == [10, 77, 0, 2];
+    let udp = ip.get(usize::from(ip.first()? & 15) * 4..).filter(|_| is_ours)?;
+    let to: [u8; 4] = ip.get(16..20)?.try_into().ok()?;
+    let port = u16::from_be_bytes(udp.get(2..4)?.try_into().ok()?);
+    Some((SocketAddr::from((to, port)), udp.get(8..)?.to_vec()))
 }
 
 #[test]

@@ -165,6 +165,11 @@ impl Host {
         self.ip(&["addr", verb, &format!("{address}/24"), "dev", LINK]);
     }
 
+    /// Has datagrams of any size go in one packet.
+    pub fn send_whole_datagrams(&self) {
+        self.ip(&["link", "set", LINK, "mtu", "65535"]);
+    }
+
     /// Runs `ip` on it.
     pub fn ip(&self, arguments: &[&str]) {
         let mut command = Command::new("nsenter");
