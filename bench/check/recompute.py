@@ -192,8 +192,10 @@ def is_same(here, there):
 class Run:
     """The messages of one run that came to their end, in the order of their numbers."""
 
-    def __init__(self, number, workload, rate_hz, has_loans, ping, pong):
-        self.number, self.workload, self.has_rate = number, workload, rate_hz is not None
+    def __init__(self, number, workload, params, has_loans, ping, pong):
+        self.number, self.workload, self.has_rate = number, workload, params["rate_hz"] is not None
+        # Of an imported trace only sending and taking are known.
+        self.is_imported = params.get("imported", False)
         self.all = ping
         none = numpy.zeros(1, RECORD)
         if workload == "roundtrip":
@@ -223,6 +225,11 @@ class Run:
         if workload == "roundtrip":
             self.stamped = ~lean & (self.pong["flags"] & LEAN == 0) & (self.pong["take_return_ns"] != 0)
             self.has_loans = has_loans and bool((ping["loan_ns"] | ping["fill_ns"]).any())
+
+    def jitter_us(self):
+        """The mean difference between a latency and the one before; None without two."""
+        latencies = self.latency[numpy.argsort(self.begin, kind="stable")]
+        return float(numpy.abs(numpy.diff(latencies)).mean()) / 1e3 if len(latencies) > 1 else None
 
     def parts(self):
         """Of each stamped message, by stage; whether each stage passes before the latency begins,
@@ -329,7 +336,7 @@ def one_of_the_slowest(run, place, divides):
         "id": int(ping["id"]),
         "at_s": float((run.begin[place] - run.begin.min()) * 1e-9),
         "us": int(run.latency[place]) / 1e3,
-        "cpus": list(map(int, cpus)),
+        "cpus": [] if run.is_imported else list(map(int, cpus)),
     }
     if divides is not None:
         found["parts"] = []
@@ -399,7 +406,7 @@ def check_details(cell, detail, runs, record_every):
         return {}
     # Of two hosts' clocks a report compares the stamps first; what became of parts is not known here.
     is_known = cell["topology"] != "two-hosts" or "clock" not in cell and cell.get("one_way_us")
-    divides = workload in DIVIDED if is_known else None
+    divides = workload in DIVIDED and not runs[0].is_imported if is_known else None
     found = {"slowest": slowest(runs, divides), "timeline": timeline(runs[0], record_every),
              "seconds": seconds(runs[0], record_every)}
     if divides is not None:
@@ -416,19 +423,22 @@ def check_details(cell, detail, runs, record_every):
     return {name: (found[name], there[name]) for name in found if not is_same(found[name], there[name])}
 
 
-def figures_of_run(workload, run, values, subscribers):
+def figures_of_run(workload, run, values, cell):
     """Of one run, as figures.parquet and details.json.zst have them; a figure is absent where it is withheld."""
     ping, pong = run["ping"], run["pong"]
     measured_s = (ping["end_ns"] - ping["begin_ns"]) * 1e-9
-    figures = {"startup_ms": run["startup_ms"], "sent": ping["sent"]}
+    figures = {"sent": ping["sent"]}
+    if "startup_ms" in run:
+        figures["startup_ms"] = run["startup_ms"]
     for name, quantile in (("p50_us", 0.5), ("p99_us", 0.99)):
         rank = max(math.ceil(quantile * len(values)), 1)
         if len(values) >= (BEYOND_MIN if quantile == 0.5 else rank + BEYOND_MIN):
             value = numpy.partition(values, rank - 1)[rank - 1]
             figures[name] = None if value == NEVER else int(value) / 1e3
-    due = ping["sent"] * (1 if workload == "roundtrip" else subscribers)
+    due = ping["sent"] * (1 if workload == "roundtrip" else cell["params"]["subscribers"])
     taken = ping["received"] if workload == "roundtrip" else pong["received"]
-    if workload != "roundtrip":
+    # Not every imported trace shows what was lost.
+    if workload != "roundtrip" and "lost" in cell:
         figures["lost"] = max(due - taken, 0)
     if run.get("observation"):
         memory = [process["pss_bytes"] for process in run["observation"]["processes"]]
@@ -477,10 +487,12 @@ def check(folder, cell, detail, scenario, has_loans, runs):
         values, taken_here = latencies(workload, cell["params"]["rate_hz"], ping, pong)
         pooled.append(with_lost(workload, cell["params"]["subscribers"], run, values))
         samples_here += len(values)
-        subscribers = cell["params"]["subscribers"]
-        singles[run["order"]] = figures_of_run(workload, run, pooled[-1], subscribers)
-        own.append(Run(run["repeat"] + 1, workload, cell["params"]["rate_hz"], has_loans, ping, pong))
-        sent += len(ping)
+        figures = singles[run["order"]] = figures_of_run(workload, run, pooled[-1], cell)
+        own.append(Run(run["repeat"] + 1, workload, cell["params"], has_loans, ping, pong))
+        if "jitter_us" in cell:
+            figures["jitter_us"] = own[-1].jitter_us()
+        # A trace may only have the numbers of messages that were lost.
+        sent += run["ping"]["sent"] if own[-1].is_imported else len(ping)
         taken = None if taken_here is None else taken + taken_here
     found = {"runs": len(pooled), "samples": samples_here}
     there = {name: cell[name] for name in found}
@@ -488,8 +500,9 @@ def check(folder, cell, detail, scenario, has_loans, runs):
     keeps_all = record_every == 1 and workload != "flood"
     if taken is not None and keeps_all:
         takers = 1 if workload == "roundtrip" else cell["params"]["subscribers"]
-        found |= {"sent": sent, "lost": sent * takers - taken}
-        there |= {name: cell[name] for name in ("sent", "lost")}
+        found["sent"], there["sent"] = sent, cell["sent"]
+        if "lost" in cell:
+            found["lost"], there["lost"] = sent * takers - taken, cell["lost"]
     kind = QUANTITIES.get(workload, "one_way_us")
     figures = distribution(pooled)
     found |= figures

@@ -96,6 +96,7 @@ pub fn export(request: &ExportOptions) -> Result<Exported> {
             let kind = scenario.workload.kind;
             let measured = Measured {
                 crosses_ends: !clocks.are_two || clocks.error_ns.is_some(),
+                is_imported: cell.imported.is_some(),
                 ..Measured::new(kind, cell.rate_hz.is_some(), has_loans)
             };
             let valid = is_valid(&analysis, run);
@@ -163,6 +164,11 @@ fn answer(of: &Measured, at_ns: u64) -> Option<i64> {
 /// The record, if it has the stamps of the message's parts.
 fn stamped(record: &Record) -> Option<&Record> {
     Some(record).filter(|record| is_stamped(record))
+}
+
+/// The record of a publisher whose steps were stamped; an application's trace has none of them.
+fn parted<'a>(row: &'a Message, of: &Measured) -> Option<&'a Record> {
+    stamped(&row.ping).filter(|_| !of.is_imported)
 }
 
 /// A recorded time; 0 means that it was not recorded.
@@ -267,17 +273,17 @@ const COLUMNS: &[(&str, Fill)] = &[
     ("latency_ns", Nanoseconds(Message::latency)),
     ("write_ns", Nanoseconds(Message::write)),
     ("lateness_ns", Nanoseconds(Message::lateness)),
-    ("loan_ns", Nanoseconds(|row, _| Some(stamped(&row.ping)?.loan_ns.into()))),
-    ("fill_ns", Nanoseconds(|row, _| Some(stamped(&row.ping)?.fill_ns.into()))),
+    ("loan_ns", Nanoseconds(|row, of| Some(parted(row, of)?.loan_ns.into()))),
+    ("fill_ns", Nanoseconds(|row, of| Some(parted(row, of)?.fill_ns.into()))),
     ("memcpy_ns", Nanoseconds(Message::memcpy)),
     ("stream_copy_ns", Nanoseconds(Message::stream_copy)),
     ("intended_ns", Nanoseconds(|row, _| moment(row.ping.intended_ns))),
     ("publish_entry_ns", Nanoseconds(|row, _| moment(row.ping.publish_entry_ns))),
     ("publish_return_ns", Nanoseconds(|row, _| moment(row.ping.publish_return_ns))),
-    ("publish_cpu", Number(|row, _| Some(row.ping.publish_cpu.into()))),
+    ("publish_cpu", Number(|row, of| (!of.is_imported).then_some(row.ping.publish_cpu.into()))),
     ("wake_ns", Nanoseconds(|row, of| moment(pong(row, of)?.wake_ns))),
     ("take_return_ns", Nanoseconds(|row, of| moment(stamped(pong(row, of)?)?.take_return_ns))),
-    ("take_cpu", Number(|row, _| Some(row.pong?.take_cpu.into()))),
+    ("take_cpu", Number(|row, of| Some(row.pong.filter(|_| !of.is_imported)?.take_cpu.into()))),
     (
         "answer_publish_return_ns",
         Nanoseconds(|row, of| answer(of, pong(row, of)?.publish_return_ns)),

@@ -137,6 +137,12 @@ impl Machine {
         }
     }
 
+    /// A machine of which nothing is known but that name.
+    pub fn unknown(name: &str) -> Self {
+        let identity = Identity { cpu_model: name.into(), ..Identity::default() };
+        Machine { identity, ..Machine::default() }
+    }
+
     /// Remarks for the report on other activity of this machine.
     pub fn disturbances(&self) -> Vec<String> {
         let busy = (self.busy_percent > BUSY_PERCENT_MAX).then(|| {

@@ -10,9 +10,9 @@ mod check;
 mod repeats;
 pub(crate) mod size;
 
-pub use cells::CellPlan;
 use cells::cells_of;
-pub(crate) use cells::{one, waits};
+pub use cells::{CellPlan, Imported};
+pub(crate) use cells::{UNKNOWN_BYTES, one, waits};
 pub use check::{check, leave_out_unsupported};
 use myelin_bench_kit::protocol::{self, PROTOCOL, Prepare, Role, System, Wait};
 use rand::seq::SliceRandom;
@@ -95,6 +95,11 @@ impl Plan {
             }
         }
         self.scenarios.push(scenario);
+    }
+
+    /// Whether its messages are imported from traces of applications, so that nothing is to be run.
+    pub fn is_imported(&self) -> bool {
+        self.cells.iter().any(|cell| cell.imported.is_some())
     }
 
     /// The system of a cell of this plan; `None` if it is unknown.

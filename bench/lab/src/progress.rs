@@ -25,7 +25,7 @@ use myelin_bench_kit::protocol::Workload;
 use crate::live::{Lines, Monitor, Trigger};
 use crate::observe::sampler::{come_last, stay_off_real_time_cpus, thread_cpu_ns};
 use crate::plan::size::{Durations, words};
-use crate::report::format::{count, cpu_percent, us_or_dash};
+use crate::report::format::{count, cpu_percent, or_dash, us_or_dash};
 use crate::run::{Running, Watch};
 use crate::stderr::print_line;
 use crate::summary::Cell;
@@ -208,8 +208,8 @@ fn finished_line(title: &Title, alone: Option<&Cell>) -> String {
         "{mark} p50 {:>8} µs  p99 {:>8} µs  CPU {:>6} %  lost {:>8}  {name} {run}/{runs}",
         us_or_dash(p50),
         us_or_dash(p99),
-        cpu_percent(cell.cpu_percent),
-        count(cell.lost)
+        or_dash(cell.cpu_percent, cpu_percent),
+        or_dash(cell.lost, count)
     )
 }
 

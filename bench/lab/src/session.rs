@@ -143,6 +143,12 @@ pub fn run(options: &RunOptions) -> Result<Finished> {
 fn resume(path: &Path, registry: &Registry) -> Result<(Folder, Plan, Machine, Option<Hosts>)> {
     let (mut folder, plan, machine) = Folder::open(path)?;
     let machine = machine?;
+    if plan.is_imported() {
+        let text = format!("--resume {}: it has imported traces, no runs", path.display());
+        return Err(InputError::new(text)
+            .remedy("import them again, all into a new folder")
+            .into());
+    }
     folder.claim()?;
     let is_same = |begun: &Identity, now: &Identity| -> Result<(), InputError> {
         if !begun.differs(now) {
@@ -190,10 +196,8 @@ pub(crate) fn open(path: &Path) -> Result<(Folder, Plan, Analysis)> {
         Ok(machine) => (machine, None),
         Err(error) => {
             let earlier = read_earlier(path).map(|earlier| earlier.summary.host);
-            let identity = Identity { cpu_model: "unknown machine".into(), ..Identity::default() };
-            let unknown = || Machine { identity, ..Machine::default() };
             let text = format!("{error:#}; the machine is read from summary.json, if it exists");
-            (earlier.unwrap_or_else(|_| unknown()), Some(text))
+            (earlier.unwrap_or_else(|_| Machine::unknown("unknown machine")), Some(text))
         }
     };
     let mut analysis = analyse(&mut folder, &plan, machine)?;
@@ -345,7 +349,7 @@ fn commit() -> Option<String> {
     Some(text.trim().to_owned()).filter(|it| output.status.success() && !it.is_empty())
 }
 
-fn default_folder(plan: &Plan) -> PathBuf {
+pub(crate) fn default_folder(plan: &Plan) -> PathBuf {
     let names: Vec<&str> = plan.scenarios.iter().map(|scenario| scenario.name.as_str()).collect();
     let now = chrono::Utc::now().format("%Y%m%d-%H%M%S");
     Path::new("results").join(format!("{now}-{}", names.join("+")))

@@ -14,7 +14,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::machine::Machine;
-use crate::plan::one;
+use crate::plan::{UNKNOWN_BYTES, one};
 pub(crate) use cell::{Better, METRICS, OverRuns, Value, is_steady};
 pub use cell::{Cell, Compared, Metric};
 pub use timeline::{
@@ -190,9 +190,11 @@ pub struct ThreadUse {
 /// A parameter point.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Params {
-    /// Bytes of payload, in addition to the 8 of the sequence number.
+    /// Bytes of payload, in addition to the 8 of the sequence number; absent for an imported trace
+    /// whose messages have no size, or different ones.
+    #[serde(default = "unknown", skip_serializing_if = "is_unknown")]
     pub payload_bytes: u64,
-    /// Messages a second; null for back to back.
+    /// Messages a second; null for back to back, and for an imported trace.
     pub rate_hz: Option<f64>,
     /// How the subscriber waits.
     pub wait: Wait,
@@ -220,16 +222,24 @@ pub struct Params {
     /// Messages kept for a slow subscriber; only for one-way workloads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub depth: Option<u32>,
-    /// Name of the module that sends these messages, for instance `localisation`; only if the
-    /// scenario names modules.
+    /// Name of the module that sends these messages, for instance `localisation`, or the topic of an
+    /// imported trace; only if the scenario names modules, or the trace topics.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub module: Option<String>,
     /// Name of the file whose messages are replayed; `payload_bytes` and `rate_hz` are their means.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recording: Option<String>,
+    /// Whether these are the messages of an application, imported from its trace; absent if not.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub imported: bool,
 }
 
 impl Params {
+    /// Bytes of payload; `None` if they are not known.
+    pub fn size(&self) -> Option<u64> {
+        Some(self.payload_bytes).filter(|bytes| !is_unknown(bytes))
+    }
+
     /// The parameters without the fields that only describe a system.
     pub(crate) fn point(&self) -> Self {
         Params { wait: Wait::None, reliability: None, depth: None, ..self.clone() }
@@ -253,8 +263,17 @@ impl Default for Params {
             depth: None,
             module: None,
             recording: None,
+            imported: false,
         }
     }
+}
+
+fn unknown() -> u64 {
+    UNKNOWN_BYTES
+}
+
+fn is_unknown(bytes: &u64) -> bool {
+    *bytes == UNKNOWN_BYTES
 }
 
 fn is_one(count: &u32) -> bool {

@@ -21,10 +21,10 @@ pub struct Candidate {
     pub p50: f64,
     /// 99th percentile; `None` if it was withheld, of all runs together or of one of them.
     pub p99: Option<f64>,
-    /// See [`Budget`].
-    pub cpu_percent: f64,
-    /// See [`Budget`].
-    pub memory_bytes: u64,
+    /// See [`Budget`]; `None` if it was not measured, which no budget allows.
+    pub cpu_percent: Option<f64>,
+    /// Like `cpu_percent`.
+    pub memory_bytes: Option<u64>,
     /// Due messages that were not taken.
     pub lost: u64,
 }
@@ -110,8 +110,9 @@ pub fn choose(
 impl Budget {
     /// Whether a configuration is within the budget.
     pub fn allows(&self, candidate: &Candidate) -> bool {
-        self.cpu_percent.is_none_or(|most| candidate.cpu_percent <= most)
-            && self.memory_bytes.is_none_or(|most| candidate.memory_bytes <= most)
+        let Candidate { cpu_percent, memory_bytes, .. } = candidate;
+        self.cpu_percent.is_none_or(|most| cpu_percent.is_some_and(|it| it <= most))
+            && self.memory_bytes.is_none_or(|most| memory_bytes.is_some_and(|it| it <= most))
     }
 }
 
@@ -131,7 +132,13 @@ mod tests {
     use super::*;
 
     fn candidate(p50: f64, p99: f64) -> Candidate {
-        Candidate { p50, p99: Some(p99), cpu_percent: 50.0, memory_bytes: 10 << 20, lost: 0 }
+        Candidate {
+            p50,
+            p99: Some(p99),
+            cpu_percent: Some(50.0),
+            memory_bytes: Some(10 << 20),
+            lost: 0,
+        }
     }
 
     /// Here a p99 is higher from a fifth more on, a median from a fiftieth.
@@ -149,7 +156,8 @@ mod tests {
         let small = Budget { memory_bytes: Some(20 << 20), ..any };
         let withheld = Candidate { p99: None, ..candidate(8.0, 1.0) };
         let lossy = Candidate { lost: 1, ..candidate(1.0, 2.0) };
-        let large = Candidate { memory_bytes: 90 << 20, ..candidate(3.0, 4.0) };
+        let large = Candidate { memory_bytes: Some(90 << 20), ..candidate(3.0, 4.0) };
+        let unknown = Candidate { memory_bytes: None, ..candidate(3.0, 4.0) };
         let [a, b, c] = [candidate(12.0, 40.0), candidate(9.0, 42.0), candidate(9.05, 41.0)];
         for (all, budget, expected) in [
             (vec![candidate(10.0, 90.0), a, candidate(9.0, 70.0)], any, found(1, P99, &[])),
@@ -161,6 +169,7 @@ mod tests {
             (vec![withheld, b], any, found(1, P99, &[])),
             (vec![Candidate { p50: 20.0, ..withheld }, withheld], any, found(1, P50, &[])),
             (vec![lossy, large, candidate(40.0, 60.0)], small, found(2, Alone, &[])),
+            (vec![lossy, unknown, candidate(40.0, 60.0)], small, found(2, Alone, &[])),
             (vec![lossy, large], small, Err(NoChoice::OverBudget)),
             (vec![lossy], small, Err(NoChoice::AllLost)),
             (vec![], any, Err(NoChoice::NothingValid)),

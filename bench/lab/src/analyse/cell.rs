@@ -50,7 +50,7 @@ fn with_latency(case: Case<'_>, runs: &[JudgedRun], latency: &Sorted) -> Cell {
         clock: clock_figures::figures(&used),
         cuts: used.iter().filter_map(|run| run.cut).collect(),
         notes: notes::of(case, runs, &used),
-        matched_us: started(|run| Some(run.startup_ms)),
+        matched_us: started(|run| run.startup_ms),
         first_sample_us: started(|run| run.first_sample_ms),
         processes: processes::of(&used),
         ..planned(case)
@@ -63,6 +63,7 @@ fn with_latency(case: Case<'_>, runs: &[JudgedRun], latency: &Sorted) -> Cell {
 /// The requested values of the cell, without results.
 fn planned(case: Case<'_>) -> Cell {
     let (plan, workload, kind) = (case.plan, &case.scenario.workload, case.kind());
+    let has_qos = kind.is_one_way() && plan.imported.is_none();
     Cell {
         scenario: case.scenario.name.clone(),
         workload: kind,
@@ -71,6 +72,7 @@ fn planned(case: Case<'_>) -> Cell {
         topology: plan.topology,
         params: Params {
             payload_bytes: plan.payload_bytes,
+            imported: plan.imported.is_some(),
             rate_hz: plan.rate_hz,
             wait: waits(case.system, kind),
             subscribers: plan.subscribers,
@@ -79,8 +81,8 @@ fn planned(case: Case<'_>) -> Cell {
             arrivals: plan.arrivals.as_ref().map(|case| case.name.clone()),
             publishers: plan.publishers,
             topics: plan.topics,
-            reliability: kind.is_one_way().then_some(plan.reliability),
-            depth: kind.is_one_way().then_some(workload.depth),
+            reliability: has_qos.then_some(plan.reliability),
+            depth: has_qos.then_some(workload.depth),
             module: plan.module.clone(),
             recording: workload.recording.as_ref().map(|recording| recording.name().to_owned()),
         },

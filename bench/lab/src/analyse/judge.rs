@@ -41,6 +41,7 @@ pub(super) fn run(
     let measured = Measured {
         crosses_ends: clocks.trouble.is_empty() || !is_unknown,
         is_one_machine: !clocks.are_two,
+        is_imported: plan.imported.is_some(),
         ..Measured::new(kind, plan.rate_hz.is_some(), system.loans)
     };
     let messages = Messages::of(&samples, measured);

@@ -95,6 +95,22 @@ fn traffic(run: &JudgedRun, of: fn(&Observation) -> u64, per: f64) -> Option<Par
     Some(Part::ratio(of(run.record.observation.as_ref()?) as f64, per))
 }
 
+/// `None` if a trace does not say which messages were lost.
+fn lost(run: &JudgedRun, case: Case<'_>) -> Option<u64> {
+    case.plan.imported.is_none_or(|it| it.knows_lost).then_some(run.counts.lost)
+}
+
+/// The differences between latencies of neighbours. Records that stand for many messages are none.
+fn jitter(run: &JudgedRun, case: Case<'_>) -> Option<Part> {
+    let is_single = case.plan.subscribers == 1 && case.scenario.workload.record_every == 1;
+    if !is_single || !case.kind().is_one_way() {
+        return None;
+    }
+    let latencies = run.messages.in_order();
+    let sum_ns: u64 = latencies.windows(2).map(|pair| pair[1].abs_diff(pair[0])).sum();
+    Some(Part::ratio(sum_ns as f64 / 1e3, latencies.len().saturating_sub(1) as f64))
+}
+
 fn latency(ns: Option<i64>) -> Option<Part> {
     Some(Part::whole(us(ns?)))
 }
@@ -117,15 +133,18 @@ static MEASURES: &[(&str, Measure)] = &[
     ("voluntary_switches_per_s", |run, _| per_second(run, |it| it.voluntary_switches)),
     ("involuntary_switches_per_s", |run, _| per_second(run, |it| it.involuntary_switches)),
     ("page_faults", |run, _| total(run, |process| process.page_faults).map(Part::whole)),
-    ("startup_ms", |run, _| Some(Part::whole(run.record.startup_ms))),
+    ("startup_ms", |run, _| run.record.startup_ms.map(Part::whole)),
     ("sent", |run, _| whole(run.counts.sent)),
     ("received", |run, _| whole(run.counts.received)),
-    ("lost", |run, _| whole(run.counts.lost)),
-    ("duplicates", |run, _| whole(run.counts.duplicates)),
+    ("lost", |run, case| whole(lost(run, case)?)),
+    ("duplicates", |run, case| {
+        let is_known = case.plan.imported.is_none_or(|it| it.numbered);
+        whole(run.counts.duplicates).filter(|_| is_known)
+    }),
     ("out_of_order", |run, _| whole(run.counts.out_of_order)),
-    ("corrupt", |run, _| whole(run.counts.corrupt)),
+    ("corrupt", |run, case| whole(run.counts.corrupt).filter(|_| case.plan.imported.is_none())),
     ("loopback_bytes_per_byte", |run, case| {
-        let bytes = travelled(run, case) * (case.plan.payload_bytes + 8) as f64;
+        let bytes = travelled(run, case) * (case.plan.payload_bytes as f64 + 8.0);
         traffic(run, |observed| observed.loopback_bytes, bytes)
     }),
     ("loopback_packets_per_message", |run, case| {
@@ -149,10 +168,11 @@ static MEASURES: &[(&str, Measure)] = &[
     }),
     ("observation_cpu_percent", |run, _| Some(Part::whole(run.series()?.cost_percent))),
     ("unsettled_runs", |run, _| whole(run.drift.is_some().into())),
-    ("loss_percent", |run, _| {
-        let due = run.counts.lost + run.counts.received;
-        Some(Part::ratio(100.0 * run.counts.lost as f64, due as f64))
+    ("loss_percent", |run, case| {
+        let lost = lost(run, case)?;
+        Some(Part::ratio(100.0 * lost as f64, (lost + run.counts.received) as f64))
     }),
+    ("jitter_us", jitter),
 ];
 
 #[cfg(test)]

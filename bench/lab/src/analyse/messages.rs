@@ -56,6 +56,8 @@ pub(crate) struct Measured {
     pub crosses_ends: bool,
     /// Whether CPU numbers of the two ends belong to one machine.
     pub is_one_machine: bool,
+    /// Whether only sending and taking are known, as in the trace of an application.
+    pub is_imported: bool,
 }
 
 /// The messages of one run, in the order of their ids.
@@ -184,8 +186,13 @@ impl Messages {
 impl Measured {
     /// For two ends on one machine; `has_loans` says whether the system offers loans.
     pub(crate) fn new(kind: Kind, has_rate: bool, has_loans: bool) -> Self {
-        let (crosses_ends, is_one_machine) = (true, true);
-        Measured { kind, has_rate, has_loans, has_fills: has_loans, crosses_ends, is_one_machine }
+        let (crosses_ends, is_one_machine, is_imported) = (true, true, false);
+        let has_fills = has_loans;
+        Measured { kind, has_rate, has_loans, has_fills, crosses_ends, is_one_machine, is_imported }
+    }
+
+    fn knows_cpus(&self) -> bool {
+        self.is_one_machine && !self.is_imported
     }
 
     /// Whether latencies count from when the message was due.
@@ -196,7 +203,7 @@ impl Measured {
     /// Whether the time of a message is divided into parts.
     fn is_divided(&self) -> bool {
         let kinds = [Kind::Roundtrip, Kind::Stream, Kind::Image, Kind::Replay];
-        self.crosses_ends && kinds.contains(&self.kind)
+        self.crosses_ends && !self.is_imported && kinds.contains(&self.kind)
     }
 }
 
@@ -234,14 +241,15 @@ impl Message {
 
     /// Like [`Message::one_way`], but always from the stamp.
     pub(crate) fn service(&self, of: &Measured) -> Option<i64> {
-        let pong = self.pong.filter(|_| of.crosses_ends && of.kind.is_one_way())?;
+        let is_apart = of.crosses_ends && of.kind.is_one_way() && !of.is_imported;
+        let pong = self.pong.filter(|_| is_apart)?;
         Some(span(self.ping.publish_entry_ns, pong.take_return_ns))
     }
 
     /// Duration of the publish call.
-    pub(crate) fn write(&self, _: &Measured) -> Option<i64> {
+    pub(crate) fn write(&self, of: &Measured) -> Option<i64> {
         let call_ns = span(self.ping.publish_entry_ns, self.ping.publish_return_ns);
-        Some(call_ns).filter(|_| self.is_counted)
+        Some(call_ns).filter(|_| self.is_counted && !of.is_imported)
     }
 
     /// The record of the end that waited for the message, or for the answer of a round trip.
@@ -298,7 +306,7 @@ impl Message {
     }
 
     fn is_same_cpu(&self, of: &Measured) -> Option<bool> {
-        let pong = self.pong.filter(|_| of.is_one_machine && of.kind != Kind::Publish)?;
+        let pong = self.pong.filter(|_| of.knows_cpus() && of.kind != Kind::Publish)?;
         let cpu =
             if of.kind == Kind::Roundtrip { self.ping.take_cpu } else { self.ping.publish_cpu };
         Some(cpu == pong.take_cpu)
@@ -315,6 +323,9 @@ impl Message {
     /// CPUs on which publish returned, on which the message was taken and, for a round trip, on
     /// which the answer was taken.
     pub(super) fn cpus(&self, of: &Measured) -> Vec<u16> {
+        if of.is_imported {
+            return Vec::new();
+        }
         let answer = (of.kind == Kind::Roundtrip).then_some(self.ping.take_cpu);
         let taken = self.pong.map(|pong| pong.take_cpu);
         [Some(self.ping.publish_cpu), taken, answer].into_iter().flatten().collect()

@@ -44,7 +44,23 @@ pub struct CellPlan {
     /// The name of the module that sends this stream, if the scenario names modules.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub module: Option<String>,
+    /// What is known of messages that are not measured but imported from the trace of an
+    /// application.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub imported: Option<Imported>,
 }
+
+/// What the trace of an application says of its messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Imported {
+    /// Whether they have sequence numbers, so that one that was taken twice is known.
+    pub numbered: bool,
+    /// Whether lost messages are known.
+    pub knows_lost: bool,
+}
+
+/// The size of messages whose size is not known, of which only imported ones have none.
+pub(crate) const UNKNOWN_BYTES: u64 = u64::MAX;
 
 impl CellPlan {
     /// System, tuning and parameter point, as messages show them.
@@ -59,6 +75,9 @@ impl CellPlan {
 
     /// The values that set the cell apart within its scenario, for messages and folder names.
     pub fn point(&self) -> String {
+        if self.imported.is_some() {
+            return file_name(self.module.as_deref().unwrap_or("trace"));
+        }
         let mut parts = vec![match self.frame {
             Some(frame) => frame_name(frame),
             None => format!("{}B", self.payload_bytes),
@@ -74,6 +93,16 @@ impl CellPlan {
         }
         parts.join("-")
     }
+}
+
+/// The name of a topic as part of a file's name: `/camera/image` is `camera.image`.
+pub(crate) fn file_name(topic: &str) -> String {
+    let plain = |it: char| match it {
+        '/' => '.',
+        it if it.is_alphanumeric() || it == '-' || it == '.' => it,
+        _ => '_',
+    };
+    topic.strip_prefix('/').unwrap_or(topic).chars().map(plain).collect()
 }
 
 /// How the receiving end of `system` waits. In a publish run subscribers of another process poll,
@@ -117,6 +146,7 @@ pub(super) fn cells_of(scenario: &Scenario, index: usize, system: &System) -> Ve
                     topics,
                     reliability: given(workload, system),
                     module: workload.modules.get(size).map(|module| module.name.clone()),
+                    imported: None,
                 };
                 cells.extend(ends(workload).map(cell));
             }

@@ -26,8 +26,10 @@ pub struct RunRecord {
     /// Counts of pong; absent if the run failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pong: Option<Done>,
-    /// From the start of the later process until both directions had matched.
-    pub startup_ms: f64,
+    /// From the start of the later process until both directions had matched; absent if nothing was
+    /// started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub startup_ms: Option<f64>,
     /// From the start of the later process until pong took a message; only for start-ups.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_sample_ms: Option<f64>,

@@ -25,7 +25,7 @@ fn host(cpu_model: &str) -> Machine {
 fn record(order: u32) -> RunRecord {
     RunRecord {
         plan: RunPlan { order, cell: 0, repeat: 0 },
-        startup_ms: 1.5,
+        startup_ms: Some(1.5),
         directory: "runs".into(),
         ..RunRecord::default()
     }

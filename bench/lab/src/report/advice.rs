@@ -72,7 +72,7 @@ impl<'v, 'a> Place<'v, 'a> {
 
 fn places<'v, 'a>(view: &'v View<'a>) -> Vec<Place<'v, 'a>> {
     let mut places = Vec::new();
-    for group in view.groups.iter().filter(|group| group.is_steady()) {
+    for group in view.groups.iter().filter(|group| group.is_chosen_from()) {
         let peers = || group.entries.iter().filter(|entry| !entry.system.floor);
         for topology in distinct(peers().map(|entry| entry.cell.topology.name())) {
             for &payload in &group.payloads {
@@ -109,7 +109,7 @@ fn candidate(entry: &Entry) -> Option<Candidate> {
         p99: entry.typical_p99().filter(|_| entry.has_in_each_run(Percentile::P99)),
         cpu_percent: entry.cell.cpu_percent,
         memory_bytes: entry.cell.pss_bytes,
-        lost: entry.cell.lost,
+        lost: entry.cell.lost.unwrap_or(0),
     })
 }
 
@@ -195,7 +195,7 @@ fn chosen(entry: &Entry, choice: &Choice, ties: &[&Entry]) -> Vec<TableCell> {
     let qos = format::qos(&entry.cell.params);
     let small = [told.to_owned(), qos].into_iter().filter(|part| !part.is_empty());
     let names: Vec<String> = ties.iter().map(|tie| tie.configuration()).collect();
-    let cost = |entry: &Entry| entry.cell.cpu_percent;
+    let cost = |entry: &Entry| entry.cell.cpu_percent.unwrap_or(f64::INFINITY);
     let cheapest = ties.iter().min_by(|a, b| cost(a).total_cmp(&cost(b)));
     let cheaper = cheapest.filter(|tie| cost(tie) < cost(entry));
     let cheaper = cheaper.map(|tie| format!("least CPU: {}", tie.configuration()));
@@ -208,8 +208,8 @@ fn chosen(entry: &Entry, choice: &Choice, ties: &[&Entry]) -> Vec<TableCell> {
         TableCell::plain(entry.configuration()).small(small.collect::<Vec<_>>().join("; ")),
         TableCell::us(entry.typical_p50(), entry.p50_interval()),
         TableCell::us(entry.typical_p99(), entry.p99_interval()),
-        TableCell::plain(format!("{} %", format::cpu_percent(entry.cell.cpu_percent))),
-        TableCell::plain(format!("{} MB", format::megabytes(entry.cell.pss_bytes))),
+        TableCell::plain(format::or_dash(entry.cell.cpu_percent, format::cpu_percent) + " %"),
+        TableCell::plain(format::or_dash(entry.cell.pss_bytes, format::megabytes) + " MB"),
         TableCell::plain(others).small(cheaper.unwrap_or_default()).title(names.join(", ")),
     ]
 }

@@ -209,7 +209,7 @@ impl<'a> Entry<'a> {
         let has_rate = matches!(self.cell.workload, Workload::Stream | Workload::Replay);
         let is_even = has_rate && params.arrivals.is_none();
         let asked = params.rate_hz.filter(|_| is_even)?;
-        let reached = self.cell.throughput_per_s;
+        let reached = self.cell.throughput_per_s?;
         (reached < asked * (1.0 - RATE_TOLERANCE)).then_some((reached, asked))
     }
 
@@ -220,7 +220,7 @@ impl<'a> Entry<'a> {
 
     /// `1.8 % lost`; `None` if nothing was lost, or if the workload is about what is lost.
     pub(super) fn loss(&self) -> Option<String> {
-        let percent = self.loss_percent().filter(|_| self.is_steady() && self.cell.lost > 0)?;
+        let percent = self.loss_percent().filter(|_| self.is_steady() && self.cell.is_lossy())?;
         Some(format!("{} % lost", format::percent(percent)))
     }
 
@@ -295,15 +295,23 @@ impl<'a> Entry<'a> {
 
     /// `cyclonedds.udp tuned`.
     pub(super) fn configuration(&self) -> String {
+        if self.cell.params.imported {
+            return self.system.name.to_owned();
+        }
         format!("{} {}", self.system.name, self.cell.tuning)
     }
 
     /// `cyclonedds.udp, 64 KiB, tuned`, and how it waits unless it sleeps.
     pub(crate) fn name(&self) -> String {
+        let params = &self.cell.params;
+        if params.imported {
+            let parts = [Some(self.system.name.to_owned()), params.module.clone()];
+            return parts.into_iter().flatten().collect::<Vec<_>>().join(", ");
+        }
         let payload = self.size();
         let fan = match self.metric {
             Latency::Publish => {
-                format!(", {}", format::plural(self.cell.params.subscribers as usize, "subscriber"))
+                format!(", {}", format::plural(params.subscribers as usize, "subscriber"))
             }
             Latency::RoundTrip | Latency::OneWay | Latency::FirstSample => String::new(),
         };

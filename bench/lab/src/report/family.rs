@@ -89,7 +89,7 @@ impl Verdicts {
     pub(super) fn promise(&self) -> String {
         let comparisons = self.comparisons;
         if comparisons == 0 {
-            return format!("Too few runs for a comparison; use --runs {RUNS_MIN}.");
+            return format!("Too few runs for a comparison: it takes {RUNS_MIN} of each cell.");
         }
         let asked = runs_to_tell_any(comparisons).max(RUNS_MIN);
         let runs = [self.runs_least, asked];

@@ -237,11 +237,14 @@ fn overview(scenario: &str, groups: &[&Group]) -> Table {
         group.payloads.iter().map(move |&payload| (label(payload), (group, payload)))
     });
     let whose = match all().any(|entry| entry.cell.receiver_cpu_percent.is_some()) {
-        true => "of the receiving process",
-        false => "of the process",
+        true => "; CPU of the receiving process, % of a core",
+        false if all().any(|entry| entry.cell.cpu_percent.is_some()) => {
+            "; CPU of the process, % of a core"
+        }
+        false => "",
     };
     let caption = format!(
-        "{scenario}: one way p50 and p99, µs; CPU {whose}, % of a core{}",
+        "{scenario}: one way p50 and p99, µs{whose}{}",
         match all().any(|entry| entry.short_of_rate().is_some()) {
             true => "; the reached rate where it is below the requested one",
             false => "",
@@ -252,7 +255,7 @@ fn overview(scenario: &str, groups: &[&Group]) -> Table {
         entry.map_or_else(TableCell::absent, |entry| {
             TableCell::plain(format::us_or_dash(entry.p50()))
                 .side(format::us_or_dash(entry.latency().and_then(|latency| latency.p99)))
-                .small(format!("{} %{}", format::cpu_percent(cpu(entry.cell)), short(entry)))
+                .small(small(entry))
                 .valid(entry.cell.valid)
                 .title(entry.name())
         })
@@ -267,15 +270,17 @@ fn point(group: &Group, payload: u64, groups: &[&Group]) -> String {
     size.into_iter().chain(point).collect::<Vec<_>>().join(", ")
 }
 
-/// `, 8 200/s` if the rate fell short.
-fn short(entry: &Entry) -> String {
-    let reached = entry.short_of_rate().map(|(reached, _)| format::amount(reached));
-    reached.map_or_else(String::new, |reached| format!(", {reached}/s"))
+/// `1.25 %, 8 200/s`: the CPU if it was measured, and the rate if that fell short.
+fn small(entry: &Entry) -> String {
+    let cpu = cpu(entry.cell).map(|percent| format!("{} %", format::cpu_percent(percent)));
+    let reached =
+        entry.short_of_rate().map(|(reached, _)| format!("{}/s", format::amount(reached)));
+    cpu.into_iter().chain(reached).collect::<Vec<_>>().join(", ")
 }
 
 /// CPU of the receiving end if it is a separate process, else of the single process.
-fn cpu(cell: &Cell) -> f64 {
-    cell.receiver_cpu_percent.unwrap_or(cell.cpu_percent)
+fn cpu(cell: &Cell) -> Option<f64> {
+    cell.receiver_cpu_percent.or(cell.cpu_percent)
 }
 
 fn over_floor(group: &Group, entry: &Entry) -> TableCell {
@@ -308,7 +313,8 @@ fn naive(group: &Group, entry: &Entry) -> TableCell {
 /// Share of the due messages that were not taken.
 fn lost(entry: &Entry) -> TableCell {
     let cell = entry.cell;
-    let [sent, taken, lost] = [cell.sent, cell.received, cell.lost].map(format::count);
+    let [sent, taken, lost] = [Some(cell.sent), Some(cell.received), cell.lost]
+        .map(|number| format::or_dash(number, format::count));
     let title = format!("{sent} sent, {taken} taken, {lost} lost");
     written(entry.loss_percent(), format::percent).title(title)
 }
@@ -329,11 +335,11 @@ const FROM_STAMP: &str = "the stamp until the payload was taken, µs";
 
 fn rate(entry: &Entry) -> TableCell {
     let short = entry.short_of_rate().map(|(got, asked)| format::reached(got, asked));
-    plain(format::amount(entry.cell.throughput_per_s)).title(short.unwrap_or_default())
+    written(entry.cell.throughput_per_s, format::amount).title(short.unwrap_or_default())
 }
 
 fn memory(entry: &Entry) -> TableCell {
-    written(memory_mb(entry), |_| format::megabytes(entry.cell.pss_bytes))
+    written(memory_mb(entry), |it| format::megabytes((it * 1e6).round() as u64))
 }
 
 fn qos(entry: &Entry) -> TableCell {
@@ -384,6 +390,7 @@ const FLOW: &[Figure] = &[
     Figure(ONE_WAY, "p50 p99", latency),
     Figure(ONE_WAY, "p99.9", |_, it, _| rarest(it.latency())),
     Figure(ONE_WAY, "max", |_, it, _| written(it.latency(), |of| format::us(of.max))),
+    Figure(ONE_WAY, "jitter", |_, it, _| metric("jitter_us", it)),
     Figure(ONE_WAY, OVER_FLOOR, |group, it, _| over_floor(group, it)),
     Figure(ONE_WAY, "wake", |_, it, _| metric("wake_us", it)),
     Figure(NAIVE, "p99.9", |group, it, _| naive(group, it)),

@@ -179,7 +179,7 @@ pub(super) fn size(params: &Params) -> String {
     match (&params.frame, &params.recording) {
         (Some(frame), _) => format!("{frame} rgb8"),
         (None, Some(recording)) => shown(recording),
-        (None, None) => bytes(params.payload_bytes),
+        (None, None) => params.size().map_or_else(|| "size not recorded".to_owned(), bytes),
     }
 }
 
@@ -196,6 +196,11 @@ pub(super) fn percent(value: f64) -> String {
         v if v < 0.01 => "<0.01".to_owned(),
         v => rounded(v, 1, &[9.995]),
     }
+}
+
+/// A figure in this form; a dash if it was not measured.
+pub(crate) fn or_dash<T>(value: Option<T>, form: impl FnOnce(T) -> String) -> String {
+    value.map_or_else(|| WITHHELD.to_owned(), form)
 }
 
 /// Memory in millions of bytes: `6.6`, `262`.
@@ -226,8 +231,8 @@ pub(crate) fn reached(reached: f64, asked: f64) -> String {
 /// The parameters that a table cannot show as a column.
 pub(super) fn circumstances(topology: &str, workload: Workload, params: &Params) -> String {
     let is_rated = workload != Workload::Startup;
-    let words = std::iter::once(topology.replace('-', " "));
-    let words = words.chain(point(params, [false, is_rated], [&Params::default()]));
+    let place = Some(topology.replace('-', " ")).filter(|_| !params.imported);
+    let words = place.into_iter().chain(point(params, [false, is_rated], [&Params::default()]));
     words.chain(touch(params.touch).map(str::to_owned)).collect::<Vec<_>>().join(" · ")
 }
 
@@ -241,7 +246,8 @@ pub(super) fn point<'p>(
     let others: Vec<_> = others.into_iter().map(counts).collect();
     let differs = |at: usize| others.iter().any(|it| it[at] != counts(params)[at]);
     let counts = counts(params).into_iter().enumerate().filter(|(at, _)| differs(*at));
-    let named = params.module.iter().cloned();
+    let named = params.module.iter().map(|name| shown(name));
+    let (is_sized, is_rated) = (is_sized && params.size().is_some(), is_rated && !params.imported);
     let named = named.chain(is_sized.then(|| size(params)));
     let named = named.chain(is_rated.then(|| rate(params.rate_hz))).chain(params.arrivals.clone());
     named.chain(counts.map(|(_, (number, noun))| plural(number as usize, noun))).collect()
@@ -295,7 +301,7 @@ fn factor_digits(value: f64) -> String {
 /// A percentile above which only lost messages are.
 const NEVER: &str = "∞";
 
-/// Replaces a percentile with fewer than ten samples beyond it.
+/// Replaces a percentile with fewer than ten samples beyond it, and a figure that was not measured.
 pub(crate) const WITHHELD: &str = "–";
 
 /// The verdict, up to the name of the reference.

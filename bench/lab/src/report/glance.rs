@@ -57,7 +57,8 @@ impl<'a> Glance<'a> {
         let pictures = picture::pictures(view);
         let sentences = pictures.first().map(|first| sentences::of(view, first));
         let kinds = view.scenarios().len();
-        let systems = format::plural(systems(view), "system");
+        let noun = if view.is_imported() { "application" } else { "system" };
+        let systems = format::plural(systems(view), noun);
         let title = match pictures.first() {
             Some(first) if kinds == 1 => format!("{} of {systems}", first.what),
             _ => format!("{} with {systems}", format::plural(kinds, "scenario")),
@@ -126,11 +127,15 @@ fn doubt(check: &Finding) -> String {
 /// The machine in one line: processor, CPUs, distribution, kernel.
 fn machine(host: &Machine) -> String {
     let kind = if host.hypervisor.is_some() { "virtual CPUs" } else { "CPUs" };
-    let processors = format!("{}, {} {kind}", host.identity.cpu_model, host.identity.cpus);
+    let processors = match host.identity.cpus {
+        0 => host.identity.cpu_model.clone(),
+        cpus => format!("{}, {cpus} {kind}", host.identity.cpu_model),
+    };
     // Without the code name of the distribution.
     let os = host.os.split(" (").next().unwrap_or_default().to_owned();
     let kernel = host.identity.kernel.splitn(3, '.').take(2).collect::<Vec<_>>().join(".");
-    let parts = [processors, os, format!("Linux {kernel}")];
+    let kernel = if kernel.is_empty() { kernel } else { format!("Linux {kernel}") };
+    let parts = [processors, os, kernel];
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
 }
 

@@ -59,7 +59,10 @@ fn with(view: &View, extras: [&Section; 2], downsampling: Downsampling) -> Strin
         has_stages => view.entries().any(|entry| entry.detail.stages.is_some()),
         left_out => downsampling.remark(),
         systems => summary.systems,
-        waits => summary.systems.iter().map(|it| format::wait(it.wait)).collect::<Vec<_>>(),
+        waits => summary.systems.iter().map(|it| match view.is_imported() {
+            true => format::WITHHELD,
+            false => format::wait(it.wait),
+        }).collect::<Vec<_>>(),
         has_configurations => downsampling < Downsampling::Configurations,
         configurations => match downsampling < Downsampling::Configurations {
             true => configurations(view),
@@ -89,7 +92,11 @@ fn told(view: &View, extras: [&Section; 2]) -> Value {
         verdicts,
         checks => checks(view),
         extras,
-        published => published::comparisons(view),
+        // Figures of middleware do not stand beside those of an application.
+        published => match view.is_imported() {
+            true => Vec::new(),
+            false => published::comparisons(view),
+        },
         published_remark => published::REMARK,
         command => summary.command,
         host_rows => host_rows(&summary.host),
@@ -129,6 +136,9 @@ pub(crate) fn rendered(name: &str, template: &str, context: Value) -> String {
 
 /// Everything known about the machine: name and value.
 pub(crate) fn host_rows(host: &Machine) -> Vec<(String, String)> {
+    if host.identity.cpus == 0 {
+        return vec![("processor".to_owned(), host.identity.cpu_model.clone())];
+    }
     let text = rendered("host", include_str!("assets/host.jinja"), context! { host });
     let row =
         |line: &str| line.split_once('\t').map(|(what, value)| (what.to_owned(), value.to_owned()));

@@ -182,7 +182,7 @@ pub(super) static PLOTTED: &[Plotted] = &[
     ("p50", "latency_us", |entry| plotted(entry)?.p50),
     ("p99", "", |entry| plotted(entry)?.p99),
     ("p999", "", |entry| plotted(entry)?.p999),
-    ("cpu", "cpu_percent", |entry| Some(entry.cell.cpu_percent)),
+    ("cpu", "cpu_percent", |entry| entry.cell.cpu_percent),
     ("memory", "memory_MB", memory_mb),
     ("lost", "loss_percent", |entry| entry.loss_percent()),
     ("taken", "", |entry| flood(entry)?.taken_per_s),
@@ -191,7 +191,7 @@ pub(super) static PLOTTED: &[Plotted] = &[
         let bytes = entry.cell.params.payload_bytes as f64 / 1e6;
         flood(entry)?.taken_per_s.map(|rate| rate * bytes)
     }),
-    ("cpu_us", "", |entry| Some(entry.cell.cpu_us_per_message)),
+    ("cpu_us", "", |entry| entry.cell.cpu_us_per_message),
 ];
 
 fn is_flood(cell: &Cell) -> bool {
@@ -209,7 +209,7 @@ fn plotted<'a>(entry: &Entry<'a>) -> Option<&'a Distribution> {
 
 /// Every process has memory, so zero means that it was not read.
 pub(super) fn memory_mb(entry: &Entry) -> Option<f64> {
-    (entry.cell.pss_bytes > 0).then(|| entry.cell.pss_bytes as f64 / 1e6)
+    entry.cell.pss_bytes.filter(|bytes| *bytes > 0).map(|bytes| bytes as f64 / 1e6)
 }
 
 #[cfg(test)]

@@ -33,10 +33,10 @@ impl Parameter {
         }
     }
 
-    /// Its value; `None` for back to back, which has no position on an axis.
+    /// Its value; `None` for back to back and for an unknown size, which have no position on an axis.
     pub(super) fn of(self, params: &Params) -> Option<f64> {
         match self {
-            Parameter::Payload => Some(params.payload_bytes as f64),
+            Parameter::Payload => params.size().map(|bytes| bytes as f64),
             Parameter::Rate => params.rate_hz,
             Parameter::Subscribers => Some(f64::from(params.subscribers)),
             Parameter::Publishers => Some(f64::from(params.publishers)),

@@ -112,7 +112,7 @@ fn figures(entry: &Entry) -> Vec<TableCell> {
 }
 
 fn figure(name: &str, cell: &Cell) -> TableCell {
-    let Some(text) = Metric::named(name).text(cell) else { return TableCell::default() };
+    let Some(text) = Metric::named(name).text(cell) else { return TableCell::absent() };
     // It begins at one end and finishes at the other, even in round trips.
     let clock = cell.clock.as_ref().filter(|_| name == "wake_us");
     let clock = clock.map(|clock| format::plus_minus_us(clock.error_us)).unwrap_or_default();
@@ -122,18 +122,24 @@ fn figure(name: &str, cell: &Cell) -> TableCell {
 /// Further details of a figure.
 fn more(name: &str, cell: &Cell) -> Option<String> {
     Some(match name {
-        "lost" => format!(
-            "sent {}, duplicates {}, out of order {}, corrupt {}",
-            cell.sent, cell.duplicates, cell.out_of_order, cell.corrupt
-        ),
-        "cpu_us_per_message" => format!("{} % of a core", format::cpu_percent(cell.cpu_percent)),
+        "lost" => {
+            let known = |number| format::or_dash(number, |it: u64| it.to_string());
+            format!(
+                "sent {}, duplicates {}, out of order {}, corrupt {}",
+                cell.sent,
+                known(cell.duplicates),
+                cell.out_of_order,
+                known(cell.corrupt)
+            )
+        }
+        "cpu_us_per_message" => format!("{} % of a core", format::cpu_percent(cell.cpu_percent?)),
         "voluntary_switches_per_s" => {
-            format!("and {:.0} involuntary", cell.involuntary_switches_per_s)
+            format!("and {:.0} involuntary", cell.involuntary_switches_per_s?)
         }
         "pss_bytes" => {
             format!(
                 "RSS, which counts shared pages in each process: {}",
-                format::bytes(cell.rss_bytes)
+                format::bytes(cell.rss_bytes?)
             )
         }
         _ => format!("p99 {} µs", format::us(Metric::named(name).p99(cell)?)),

@@ -57,7 +57,7 @@ pub(super) fn beside(card: &Card, system: &str, criterion: &str) -> Option<f64> 
 }
 
 fn fields<'a>(view: &View<'a>) -> Vec<Field<'a>> {
-    let steady = view.groups.iter().enumerate().filter(|(_, group)| group.is_steady());
+    let steady = view.groups.iter().enumerate().filter(|(_, group)| group.is_chosen_from());
     let entries = steady.flat_map(|(place, group)| {
         group.entries.iter().map(move |it| {
             let field = (group.scenario, it.cell.topology.name(), it.cell.tuning);
@@ -167,7 +167,7 @@ fn fault(entry: Option<&Entry>, any: &Entry) -> Option<String> {
 
 fn caution(system: &str, cells: &[&Entry]) -> Option<String> {
     let lost: Vec<String> =
-        cells.iter().filter(|entry| entry.cell.lost > 0).map(|entry| entry.size()).collect();
+        cells.iter().filter(|entry| entry.cell.is_lossy()).map(|entry| entry.size()).collect();
     (!lost.is_empty()).then(|| {
         format!("{system} lost messages at {}: in its latencies they are infinite", few(&lost, FEW))
     })
@@ -184,15 +184,15 @@ fn geometric_mean(figures: impl Iterator<Item = Option<f64>>) -> Option<f64> {
 fn figure(entry: &Entry, criterion: Criterion) -> Option<f64> {
     let cell = entry.cell;
     let value = match criterion {
-        Criterion::Memory => cell.pss_bytes as f64,
+        Criterion::Memory => cell.pss_bytes? as f64,
         Criterion::Stability => entry.typical_p99()? / entry.typical_p50()?,
-        Criterion::Cpu => cell.cpu_us_per_message,
+        Criterion::Cpu => cell.cpu_us_per_message?,
         Criterion::Simplicity => {
             let threads: u32 = cell.processes.iter().map(|process| process.thread_count).sum();
             let lines = configuration_lines(entry) as f64 + 1.0;
             (cell.processes.len() as f64 * f64::from(threads) * lines).cbrt()
         }
-        Criterion::StartUp => cell.startup_ms + cell.daemon_ms.unwrap_or(0.0),
+        Criterion::StartUp => cell.startup_ms? + cell.daemon_ms.unwrap_or(0.0),
     };
     (value.is_finite() && value > 0.0).then_some(value)
 }
@@ -201,10 +201,11 @@ fn figure(entry: &Entry, criterion: Criterion) -> Option<f64> {
 /// polls; without this limit the best of several polling systems would get 10 of 10 for CPU.
 fn figure_as_best(entry: &Entry, criterion: Criterion) -> Option<f64> {
     let figure = figure(entry, criterion)?;
-    let percent = entry.cell.cpu_percent;
-    let is_modest = criterion != Criterion::Cpu || percent <= CPU_PERCENT_MODEST;
-    match entry.cell.params.rate_hz {
-        Some(_) if !is_modest => Some(figure * CPU_PERCENT_MODEST / percent),
+    let percent = entry.cell.cpu_percent.filter(|_| criterion == Criterion::Cpu);
+    match (entry.cell.params.rate_hz, percent) {
+        (Some(_), Some(percent)) if percent > CPU_PERCENT_MODEST => {
+            Some(figure * CPU_PERCENT_MODEST / percent)
+        }
         _ => Some(figure),
     }
 }
@@ -310,8 +311,8 @@ fn costs(cells: &[Vec<&Entry>], topology: &str) -> Option<Part> {
 fn cost(entry: &Entry, group: &str, head: &str) -> TableCell {
     let cell = entry.cell;
     if group == SWITCHES {
-        let [yielded, preempted] =
-            [cell.voluntary_switches_per_s, cell.involuntary_switches_per_s].map(format::amount);
+        let [yielded, preempted] = [cell.voluntary_switches_per_s, cell.involuntary_switches_per_s]
+            .map(|it| format::or_dash(it, format::amount));
         return TableCell::plain(if head == "voluntary" { yielded } else { preempted });
     }
     let of_role = |process: &&ProcessUse| match head {

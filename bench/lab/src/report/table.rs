@@ -261,7 +261,8 @@ fn of_calls(group: &Group, caption: String, mut cell: impl FnMut(&Entry) -> Tabl
 
 fn call(entry: &Entry, notes: &mut Notes) -> TableCell {
     let cell = entry.cell;
-    let [sent, received, lost] = [cell.sent, cell.received, cell.lost].map(format::count);
+    let [sent, received, lost] = [Some(cell.sent), Some(cell.received), cell.lost]
+        .map(|number| format::or_dash(number, format::count));
     TableCell { mark: notes.invalid(entry), ..TableCell::plain(format::ns_or_dash(entry.p50())) }
         .side(format::ns_or_dash(entry.latency().and_then(|latency| latency.p99)))
         .small(entry.p50_interval().map(format::interval_ns).unwrap_or_default())

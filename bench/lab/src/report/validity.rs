@@ -36,8 +36,12 @@ pub(super) fn checks(view: &View) -> Vec<Finding> {
     checks.extend(floor_stability(view));
     checks.extend(below_floor(view));
     checks.extend(machine(view));
-    checks.extend([steal(view), repeats(view), steadiness(view)]);
-    checks.extend([withheld(view), placements(view), clock(view)]);
+    if view.is_imported() {
+        checks.extend([repeats(view), steadiness(view), withheld(view), stamps()]);
+    } else {
+        checks.extend([steal(view), repeats(view), steadiness(view)]);
+        checks.extend([withheld(view), placements(view), clock(view)]);
+    }
     checks.extend(clocks(view));
     checks.extend(remarks(view));
     checks.extend(missing(view));
@@ -73,16 +77,20 @@ fn delivery(view: &View) -> Option<Finding> {
     let steady = || view.entries().filter(|entry| entry.is_steady());
     let sum = |of: fn(&Entry) -> u64| steady().map(of).sum::<u64>();
     let kinds = [
-        ("lost", sum(|entry| entry.cell.lost)),
-        ("corrupt", sum(|entry| entry.cell.corrupt)),
-        ("duplicate", sum(|entry| entry.cell.duplicates)),
+        ("lost", sum(|entry| entry.cell.lost.unwrap_or(0))),
+        ("corrupt", sum(|entry| entry.cell.corrupt.unwrap_or(0))),
+        ("duplicate", sum(|entry| entry.cell.duplicates.unwrap_or(0))),
         ("out of order", sum(|entry| entry.cell.out_of_order)),
     ];
     let sent = sum(|entry| entry.cell.sent);
     // Each subscriber should take each message.
-    let due = sum(|entry| entry.cell.received + entry.cell.lost);
+    let due = sum(|entry| entry.cell.received + entry.cell.lost.unwrap_or(0));
     let amiss: Vec<_> = kinds.iter().filter(|(_, number)| *number > 0).collect();
     let words = match amiss.is_empty() {
+        true if steady().any(|entry| entry.cell.lost.is_none()) => {
+            "in order; not every trace shows what was lost".to_owned()
+        }
+        true if view.is_imported() => "all received, in order".to_owned(),
         true if view.publish_groups.is_empty() && !view.has_one_way() => {
             "all answered once, in order, unaltered".to_owned()
         }
@@ -247,6 +255,13 @@ fn clock(view: &View) -> Finding {
     check(Standing::of(host.clock_read_ns, 200.0, 2000.0), "Clock", finding, vec![])
 }
 
+/// What the latencies of imported traces rest on.
+fn stamps() -> Finding {
+    let finding =
+        "times are the application’s own: latencies are right if both ends read one clock";
+    check(Standing::Caution, "Clock", finding.to_owned(), vec![])
+}
+
 /// How the clocks of two hosts were compared; nothing on one host.
 fn clocks(view: &View) -> Option<Finding> {
     let is_across = |entry: &Entry| entry.system.topology == Topology::TwoHosts;
@@ -296,7 +311,11 @@ fn clocks(view: &View) -> Option<Finding> {
 fn remarks(view: &View) -> Option<Finding> {
     let of_entry = |entry: &Entry| {
         let notes = entry.cell.notes.iter().filter(|note| !steady::is_remark(note));
-        notes.map(|note| format!("{}: {note}", entry.configuration())).collect::<Vec<_>>()
+        let whose = match entry.cell.params.imported {
+            true => entry.name(),
+            false => entry.configuration(),
+        };
+        notes.map(|note| format!("{whose}: {note}")).collect::<Vec<_>>()
     };
     // They have their own check.
     let of_machine = view.analysis.summary.host.disturbances();
@@ -384,6 +403,9 @@ fn repeats(view: &View) -> Finding {
     let (level, consequence) = match least {
         _ if enough(least) => (Standing::Good, levels(view)),
         _ if enough(most) => (Standing::Caution, "cells with fewer than 5 have no interval".into()),
+        _ if view.is_imported() => {
+            (Standing::Caution, "fewer than 5: no intervals; import more traces of it".into())
+        }
         _ if most == 1 => (Standing::Bad, "nothing shows how much they vary: use --runs 5".into()),
         _ => (Standing::Caution, "fewer than 5: no intervals, hence no verdicts".into()),
     };

@@ -67,7 +67,7 @@ fn finding(group: &Group, subject: &Entry, reference: Option<&Entry>) -> Option<
         format!(", {} {}", format::outcome(verdict), rival(subject, reference))
     });
     let text = format!("{median}{}{further}", told.unwrap_or_default());
-    let subject = match group.is_flow() && !group.point.is_empty() {
+    let subject = match group.is_flow() && !group.point.is_empty() && !group.params().imported {
         true => format!("{}, {}", subject.name(), group.point),
         false => subject.name(),
     };

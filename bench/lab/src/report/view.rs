@@ -80,6 +80,13 @@ impl<'a> View<'a> {
         self.groups.iter().any(|group| group.workload.is_one_way())
     }
 
+    /// Whether all messages are imported from traces of applications, so that nothing is known of
+    /// the machine.
+    pub(super) fn is_imported(&self) -> bool {
+        let mut groups = self.all().peekable();
+        groups.peek().is_some() && groups.all(|group| group.params().imported)
+    }
+
     /// Whether this group is the first of its scenario, whose verdicts open a report.
     pub(super) fn leads(&self, group: &Group) -> bool {
         let first = self.groups.iter().find(|other| other.scenario == group.scenario);
@@ -185,9 +192,16 @@ impl<'a> Group<'a> {
         self.entries.iter().all(Entry::is_steady)
     }
 
+    /// Whether a reader can choose among its systems. Applications whose traces were imported are no
+    /// alternatives, and nothing is known of what they cost.
+    pub(super) fn is_chosen_from(&self) -> bool {
+        self.is_steady() && !self.params().imported
+    }
+
     /// `roundtrip-sizes · two processes · back to back`.
     pub(super) fn title(&self) -> String {
-        format!("{} · {}", self.scenario, self.circumstances)
+        let parts = [self.scenario, self.circumstances.as_str()];
+        parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" · ")
     }
 
     /// The points that are rows of its tables.

@@ -120,7 +120,7 @@ fn start(
         let ready = processes.ready().iter().filter(|(id, _)| is_on_clock(id));
         ready.map(|(_, ready)| at_ns(ready)).max().unwrap_or(0)
     };
-    record.startup_ms = since_ms(latest(|ready| ready.matched_ns));
+    record.startup_ms = Some(since_ms(latest(|ready| ready.matched_ns)));
     if spec.prepare.workload == Workload::Startup {
         record.first_sample_ms = Some(since_ms(latest(|ready| ready.first_ns)));
     }

@@ -264,7 +264,7 @@ impl<'a> Measuring<'a> {
 /// Duration of a run, as far as its record says.
 fn seconds_of(record: &RunRecord) -> f64 {
     let observed_ns = record.observation.as_ref().map_or(0, |observed| observed.wall_ns);
-    record.startup_ms * 1e-3 + observed_ns as f64 * 1e-9 + KEEPING_S
+    record.startup_ms.unwrap_or(0.0) * 1e-3 + observed_ns as f64 * 1e-9 + KEEPING_S
 }
 
 fn entry_of<'a>(systems: &'a [SystemDriver], name: &str) -> Result<&'a SystemDriver> {

@@ -212,8 +212,8 @@ cell! {
         tuning: Tuning => Cell Neither ALL "`default`, `tuned` or `awake`" = |cell| word(cell.tuning);
         topology: Topology => Cell Neither ALL "`two-processes`, `one-process` or `two-hosts`"
             = |cell| word(cell.topology);
-        payload_bytes => Cell Neither ALL "payload of a message" = |cell| cell.params.payload_bytes;
-        rate_hz => Cell Neither ALL "messages a second; empty: back to back"
+        payload_bytes => Cell Neither ALL "payload of a message" = |cell| cell.params.size();
+        rate_hz => Cell Neither ALL "messages a second; empty: back to back, or an imported trace"
             = |cell| cell.params.rate_hz;
         wait => Cell Neither ALL "how a subscriber waits" = |cell| word(cell.params.wait);
         subscribers => Cell Neither ALL "subscribers of a topic" = |cell| cell.params.subscribers;
@@ -228,35 +228,35 @@ cell! {
             "interval of this percentile over the runs";
         same_cpu_share => Pooled Neither ALL "share of messages whose two ends ran on the same CPU"
             = |cell| same_cpu_share(cell);
-        throughput_per_s: f64 => Sum Higher ALL
+        throughput_per_s: Option<f64> => Sum Higher ALL
             "round trips or published messages a second, back to back; with a rate: the rate \
              that each publisher reached";
-        cpu_us_per_message: f64 => Sum Lower ALL
+        cpu_us_per_message: Option<f64> => Sum Lower ALL
             "CPU of ping, pong and daemons for each published message, from the first measured \
              message to the last" by CPU;
-        cpu_percent: f64 => Sum Lower ALL
+        cpu_percent: Option<f64> => Sum Lower ALL
             "CPU of ping, pong and daemons; 100 is one core. In one-way workloads from the first \
              measured message to the last";
-        rss_bytes: u64 => Largest Lower ALL "resident memory of ping, pong and daemons at the end";
-        pss_bytes: u64 => Largest Lower ALL
+        rss_bytes: Option<u64> => Largest Lower ALL "resident memory of ping, pong and daemons at the end";
+        pss_bytes: Option<u64> => Largest Lower ALL
             "memory of ping, pong and daemons at the end, with shared pages divided among their \
              users; `tuned` locks all memory" by MEMORY;
-        shared_bytes: u64 => Largest Lower ALL "mapped shared segments, each counted once";
-        voluntary_switches_per_s: f64 => Sum Lower ALL "voluntary context switches of all threads";
-        involuntary_switches_per_s: f64 => Sum Lower ALL
+        shared_bytes: Option<u64> => Largest Lower ALL "mapped shared segments, each counted once";
+        voluntary_switches_per_s: Option<f64> => Sum Lower ALL "voluntary context switches of all threads";
+        involuntary_switches_per_s: Option<f64> => Sum Lower ALL
             "involuntary context switches of all threads";
-        page_faults: f64 => Mean Lower ALL "minor and major page faults of a run";
-        startup_ms: f64 => Median Lower ALL
+        page_faults: Option<f64> => Mean Lower ALL "minor and major page faults of a run";
+        startup_ms: Option<f64> => Median Lower ALL
             "from the start of the later process until both ends have matched";
         sent: u64 => Sum Neither ALL "messages published";
         received: u64 => Sum Neither ALL "messages answered or taken";
-        lost: u64 => Sum Lower ALL "messages never answered or never taken";
-        duplicates: u64 => Sum Lower ALL "answers after the first one, or messages taken twice";
+        lost: Option<u64> => Sum Lower ALL "messages never answered or never taken";
+        duplicates: Option<u64> => Sum Lower ALL "answers after the first one, or messages taken twice";
         out_of_order: u64 => Sum Lower ALL "answers or messages that arrived after a later one";
-        corrupt: u64 => Sum Lower ALL "messages whose payload differed from the sent one";
-        loopback_bytes_per_byte: f64 => Sum Neither ALL
+        corrupt: Option<u64> => Sum Lower ALL "messages whose payload differed from the sent one";
+        loopback_bytes_per_byte: Option<f64> => Sum Neither ALL
             "bytes over the loopback interface for each byte of a message; proves the transport";
-        loopback_packets_per_message: f64 => Sum Neither ALL
+        loopback_packets_per_message: Option<f64> => Sum Neither ALL
             "packets over the loopback interface for each message";
         touch => Cell Neither TOUCHED "how much of a message is written and read"
             = |cell| word(cell.params.touch);
@@ -387,6 +387,11 @@ cell! {
             = |cell| cell.params.recording.clone();
         loss_percent => Sum Lower ALL "share of the due messages that were never answered or taken"
             = |cell| cell.loss_percent();
+        jitter_us: Option<f64> => Sum Lower ONE_WAY
+            "mean difference between the latencies of a message and the one before, as in RFC 3550; \
+             of a single subscriber";
+        imported => Cell Neither IMPORTED "whether the messages are those of an imported trace"
+            = |cell| cell.params.imported.then(|| true.to_string());
     }
     others {
         /// The parameter point.
@@ -426,10 +431,17 @@ impl Cell {
         (&self.scenario, self.workload, &self.system, self.tuning, self.topology)
     }
 
-    /// Share of the due messages that were not taken, in per cent; `None` if none were due.
+    /// Share of the due messages that were not taken, in per cent; `None` if none were due, or if
+    /// it is not known how many were lost.
     pub(crate) fn loss_percent(&self) -> Option<f64> {
-        let due = self.lost + self.received;
-        (due > 0).then(|| 100.0 * self.lost as f64 / due as f64)
+        let lost = self.lost?;
+        let due = lost + self.received;
+        (due > 0).then(|| 100.0 * lost as f64 / due as f64)
+    }
+
+    /// Whether messages are known to be lost.
+    pub(crate) fn is_lossy(&self) -> bool {
+        self.lost.is_some_and(|lost| lost > 0)
     }
 }
 
@@ -500,6 +512,7 @@ const WITH_DAEMON: Has = Some(|cell| cell.daemon_ms.is_some());
 const OBSERVED: Has = Some(|cell| cell.observation_cpu_percent.is_some());
 const REPEATED: Has = Some(|cell| cell.repeats.is_some());
 const TWO_CLOCKS: Has = Some(|cell| cell.clock.is_some());
+const IMPORTED: Has = Some(|cell| cell.params.imported);
 const RECORDED: Has = Some(|cell| cell.params.recording.is_some());
 const UNSETTLED: Has = Some(|cell| cell.unsettled_runs > 0);
 
@@ -518,7 +531,7 @@ const FIRST_SAMPLE: Compared =
 const CPU: Compared = Compared {
     words: "CPU",
     unit: "µs for each message",
-    is_of: |cell| !is_startup(cell),
+    is_of: |cell| !is_startup(cell) && !cell.params.imported,
     ..FIRST_SAMPLE
 };
 // Proportional memory divides shared pages, such as those of the C library, among all processes that
@@ -527,7 +540,7 @@ const CPU: Compared = Compared {
 const MEMORY: Compared = Compared {
     words: "memory",
     unit: "MB (PSS)",
-    is_of: |_| true,
+    is_of: |cell| !cell.params.imported,
     immaterial: 500e3,
     ..FIRST_SAMPLE
 };

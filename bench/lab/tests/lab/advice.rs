@@ -61,7 +61,7 @@ fn the_best_has_the_significantly_lowest_latency_within_the_budget() {
     edit(
         &mut analysis,
         |cell| cell.system == "cyclonedds.iceoryx-loan",
-        |cell| (cell.cpu_percent, cell.pss_bytes) = (199.0, 90 << 20),
+        |cell| (cell.cpu_percent, cell.pss_bytes) = (Some(199.0), Some(90 << 20)),
     );
     let any = row(&report(&analysis, ALL), SIZES, "64 KiB, back to back");
     assert!(any[1].starts_with("cyclonedds.iceoryx-loan tuned; by p99"), "{any:?}");
@@ -88,7 +88,7 @@ fn lossy_systems_are_excluded_and_few_runs_decide_nothing() {
         &mut analysis,
         |cell| loans(cell) && cell.params.payload_bytes == 65536,
         |cell| {
-            cell.lost = 1;
+            cell.lost = Some(1);
         },
     );
     let text = report(&analysis, ALL);

@@ -40,7 +40,7 @@ fn analysis(error_us: f64) -> Analysis {
             cell.workload = Workload::Stream;
             cell.params.payload_bytes = 64 << 10;
             cell.params.module = Some("localisation".into());
-            (cell.params.rate_hz, cell.throughput_per_s) = (Some(100.0), 100.0);
+            (cell.params.rate_hz, cell.throughput_per_s) = (Some(100.0), Some(100.0));
             cell.clock = Some(clock(error_us, 7));
         });
     }

@@ -69,7 +69,7 @@ fn marks_of_frames_are_where_the_summary_has_them() {
     let page = write(&analysis);
     let Some(dom) = dump_of(&page, "") else { return };
     without_errors(&dom);
-    let of = |cell: &Cell| Some((cell.cpu_percent, cell.one_way_us?.p50?));
+    let of = |cell: &Cell| Some((cell.cpu_percent?, cell.one_way_us?.p50?));
     assert_drawn(&dom, &by_size(&analysis), of);
     let dom = dump_of(&page, "#cpu=receiver").unwrap();
     let of = |cell: &Cell| Some((cell.receiver_cpu_percent?, cell.one_way_us?.p50?));
@@ -123,5 +123,5 @@ fn marks_of_round_trips_are_p99_over_cpu_for_each_message() {
     let sanity: Vec<&Cell> =
         analysis.summary.cells.iter().filter(|cell| cell.scenario == "sanity").collect();
     assert!(sanity.iter().all(|cell| cell.round_trip_us.unwrap().p99.is_none()), "not drawn");
-    assert_drawn(&dom, &ends, |cell| Some((cell.cpu_us_per_message, cell.round_trip_us?.p99?)));
+    assert_drawn(&dom, &ends, |cell| Some((cell.cpu_us_per_message?, cell.round_trip_us?.p99?)));
 }

@@ -39,12 +39,12 @@ struct Panel {
     is_log: bool,
 }
 
-const CPU: Panel = Panel { key: "cpu", of: |cell| Some(cell.cpu_percent), is_log: true };
+const CPU: Panel = Panel { key: "cpu", of: |cell| cell.cpu_percent, is_log: true };
 const LATENCY: Panel = Panel { key: "p50", of: |cell| cell.one_way_us?.p50, is_log: true };
 const LOST: Panel = Panel { key: "lost", of: loss, is_log: false };
 
 fn loss(cell: &Cell) -> Option<f64> {
-    Some(100.0 * cell.lost as f64 / (cell.lost + cell.received) as f64)
+    Some(100.0 * cell.lost? as f64 / (cell.lost? + cell.received) as f64)
 }
 
 /// Asserts that the panels of a key show, row by row, exactly the given cells, at positions that
@@ -96,7 +96,7 @@ fn sizes_are_where_the_summary_has_them() {
     without_errors(&dom);
     let rows = by_tuning(&analysis.summary.cells, &["default", "tuned"]);
     let memory =
-        Panel { key: "memory", of: |cell| Some(cell.pss_bytes as f64 / 1e6), is_log: true };
+        Panel { key: "memory", of: |cell| Some(cell.pss_bytes? as f64 / 1e6), is_log: true };
     for panel in [LATENCY, CPU, LOST, memory] {
         assert_panels(&dom, &panel, &rows, |cell| cell.params.payload_bytes as f64);
     }
@@ -135,7 +135,7 @@ fn published_figures_lie_on_the_same_scale() {
     for (key, value, of) in [
         ("p50", number(row, "latency_us"), LATENCY.of),
         ("cpu", number(row, "cpu_percent"), CPU.of),
-        ("memory", number(row, "memory_MB"), |cell: &Cell| Some(cell.pss_bytes as f64 / 1e6)),
+        ("memory", number(row, "memory_MB"), |cell: &Cell| Some(cell.pss_bytes? as f64 / 1e6)),
     ] {
         let theirs = figures(&dom).filter_map(|figure| {
             let theirs = signs(figure, &format!("published {key} CyberRT 10.0, published: "));

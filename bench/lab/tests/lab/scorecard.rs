@@ -57,8 +57,8 @@ fn unlike() -> Analysis {
     let mut analysis = fixture::analysis();
     for cell in &mut analysis.summary.cells {
         let Some(place) = SYSTEMS.iter().position(|name| *name == cell.system) else { continue };
-        cell.pss_bytes = [9 << 20, 71 << 20, 68 << 20][place] + cell.params.payload_bytes;
-        cell.startup_ms = [11.0, 30.0, 28.5][place];
+        cell.pss_bytes = Some([9 << 20, 71 << 20, 68 << 20][place] + cell.params.payload_bytes);
+        cell.startup_ms = Some([11.0, 30.0, 28.5][place]);
         cell.daemon_ms = [None, Some(80.0), Some(79.0)][place];
         cell.processes[0].thread_count = [9, 11, 11][place];
     }
@@ -89,17 +89,17 @@ fn totals(analysis: &Analysis, lines: [f64; 3]) -> [f64; 3] {
         let best = logs.iter().copied().fold(f64::INFINITY, f64::min);
         (0..3).for_each(|place| totals[place] -= weight * (logs[place] - best));
     };
-    charge(0.30, &|_, cell| cell.pss_bytes as f64);
+    charge(0.30, &|_, cell| cell.pss_bytes.unwrap() as f64);
     charge(0.25, &|_, cell| {
         let latency = cell.round_trip_us.unwrap();
         latency.p99.unwrap() / latency.p50.unwrap()
     });
-    charge(0.20, &|_, cell| cell.cpu_us_per_message);
+    charge(0.20, &|_, cell| cell.cpu_us_per_message.unwrap());
     charge(0.15, &|place, cell| {
         let threads = cell.processes[0].thread_count + cell.processes[1].thread_count;
         (2.0 * f64::from(threads) * (lines[place] + 1.0)).powf(1.0 / 3.0)
     });
-    charge(0.10, &|_, cell| cell.startup_ms + cell.daemon_ms.unwrap_or(0.0));
+    charge(0.10, &|_, cell| cell.startup_ms.unwrap() + cell.daemon_ms.unwrap_or(0.0));
     totals
 }
 
@@ -158,8 +158,9 @@ fn another_bad_system_does_not_change_the_order() {
         if cell.system == "cyclonedds.udp" {
             let mut bad = cell.clone();
             bad.system = "cyclonedds.bad".to_owned();
-            (bad.pss_bytes, bad.startup_ms) = (9 * bad.pss_bytes, 20.0 * bad.startup_ms);
-            bad.cpu_us_per_message *= 7.0;
+            bad.pss_bytes = bad.pss_bytes.map(|bytes| 9 * bytes);
+            bad.startup_ms = bad.startup_ms.map(|ms| 20.0 * ms);
+            bad.cpu_us_per_message = bad.cpu_us_per_message.map(|us| 7.0 * us);
             more.summary.cells.push(bad);
             more.details.push(detail.clone());
         }
@@ -198,8 +199,9 @@ fn a_system_that_keeps_a_core_busy_does_not_score_10_for_cpu() {
         for cell in &mut analysis.summary.cells {
             if cell.scenario == "sanity" {
                 let is_busy = systems.contains(&cell.system.as_str());
-                cell.cpu_percent = if is_busy { 100.0 } else { 1.0 };
-                cell.cpu_us_per_message = cell.cpu_percent * 1e4; // at 1 Hz
+                let percent = if is_busy { 100.0 } else { 1.0 };
+                cell.cpu_percent = Some(percent);
+                cell.cpu_us_per_message = Some(percent * 1e4); // at 1 Hz
             }
         }
         let text = markdown(&analysis, "");

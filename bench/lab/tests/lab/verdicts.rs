@@ -121,7 +121,7 @@ fn too_few_runs_are_reported_and_no_difference_claimed() {
     });
     let text = report(&side.analysis);
     assert_eq!(claims(&text), 0, "{text}");
-    assert!(text.contains("Too few runs for a comparison; use --runs 5."), "{text}");
+    assert!(text.contains("Too few runs for a comparison: it takes 5 of each cell."), "{text}");
     assert!(text.contains("too few runs to rank them"), "{text}");
     assert!(!text.contains("is the fastest of"), "{text}");
 }

@@ -9,7 +9,7 @@ use std::process::{Child, Command, Stdio};
 
 use crate::support::own_host;
 use crate::support::{bench, complaint, finish, has_system, signal, wait_for};
-use myelin_bench_kit::protocol::{Reliability, Touch, Transport, Wait};
+use myelin_bench_kit::protocol::{Reliability, Transport, Wait};
 use myelin_bench_lab::advise::files::{Advised, files};
 use myelin_bench_lab::machine::Machine;
 use myelin_bench_lab::scenario::Tuning;
@@ -240,16 +240,9 @@ fn made(folder: &Path) {
         payload_bytes: 64,
         rate_hz: Some(100.0),
         wait,
-        subscribers: 1,
-        touch: Touch::Stamps,
-        frame: None,
-        arrivals: None,
-        publishers: 1,
-        topics: 1,
         reliability,
         depth: reliability.map(|_| 4),
-        module: None,
-        recording: None,
+        ..Params::default()
     };
     let waits = [Wait::Poll, Wait::Block, Wait::Adaptive, Wait::Predictive, Wait::Callback];
     let kinds = [None, Some(Reliability::BestEffort), Some(Reliability::Reliable)];

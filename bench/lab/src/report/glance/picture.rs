@@ -177,7 +177,7 @@ fn picture<'a>(
     });
     Some(Picture {
         scenario,
-        what: what(workload),
+        what: what(workload, entries.first()?.cell.params.imported),
         circumstances: common(view, scenario),
         quantity,
         tunings,
@@ -223,9 +223,9 @@ impl Quantity {
             // The only message of a start-up has no such figure.
             cpu: match cell.workload {
                 Workload::Startup => format::WITHHELD.to_owned(),
-                _ => format::brief_us(cell.cpu_us_per_message),
+                _ => format::or_dash(cell.cpu_us_per_message, format::brief_us),
             },
-            memory: memory_mb(entry).map_or_else(String::new, |it| format!("{it:.0}")),
+            memory: format::or_dash(memory_mb(entry), |it| format!("{it:.0}")),
             title: self.title(entry, low, high),
             doubts: doubts(entry),
             intervals: intervals.into_iter().flatten().filter(|_| is_drawn).collect(),
@@ -298,8 +298,9 @@ fn doubts(entry: &Entry) -> Vec<String> {
     short.into_iter().chain(entry.loss()).collect()
 }
 
-fn what(workload: Workload) -> &'static str {
+fn what(workload: Workload, is_imported: bool) -> &'static str {
     match workload {
+        _ if is_imported => "Traces",
         Workload::Roundtrip => "Round trips",
         Workload::Stream => "Streams",
         Workload::Image => "Images",
@@ -328,7 +329,8 @@ fn points(entries: &[&Entry]) -> Vec<Params> {
 fn label(params: &Params, all: &[Params]) -> String {
     let differs = |of: fn(&Params) -> String| distinct(all.iter().map(of)).len() > 1;
     let is_rated = differs(|params| format::rate(params.rate_hz));
-    format::point(params, [!is_rated || differs(format::size), is_rated], all).join(", ")
+    let words = format::point(params, [!is_rated || differs(format::size), is_rated], all);
+    if words.is_empty() { "all messages".to_owned() } else { words.join(", ") }
 }
 
 /// The ranked cells of a scenario, with the tuning that ranks.
@@ -375,7 +377,10 @@ impl<'a> Ranked<'_, 'a> {
             let value = same.and_then(Entry::typical_p50).filter(|it| it.is_finite())?;
             Some((value, self.quantity.brief(value)))
         };
-        let (_, title, who) = wait_style(wait);
+        let (_, mut title, mut who) = wait_style(wait);
+        if own.first().is_some_and(|entry| entry.cell.params.imported) {
+            (title, who) = ("imported traces", "applications");
+        }
         let place = if topology == Topology::OneProcess { ", in one process" } else { "" };
         WaitClass {
             title: format!("{title}{place}"),

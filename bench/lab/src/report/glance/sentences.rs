@@ -60,6 +60,7 @@ fn first(view: &View, picture: &Picture, ranking: &Ranking) -> Option<Sentence> 
     let label = &ranking.panels[0];
     let lacks_runs = tied.iter().any(|(_, verdict)| verdict.is_some_and(|it| it.lacks_runs));
     let lead = match (tied.is_empty(), rate) {
+        _ if section.rows.len() == 1 && leader.entry.cell.params.imported => format!("{whom}:"),
         _ if section.rows.len() == 1 => format!("Among {}, only {whom} was measured.", section.who),
         (true, false) => format!("{whom} is the fastest of {}.", section.who),
         (true, true) => format!("{whom} has the highest rate of {}.", section.who),
@@ -273,7 +274,7 @@ fn beware(view: &View, picture: &Picture) -> Option<Sentence> {
     };
     let steady = || entries().filter(|entry| entry.is_steady());
     let lost = steady()
-        .filter(|entry| entry.cell.lost > 0)
+        .filter(|entry| entry.cell.is_lossy())
         .max_by(|a, b| a.loss_percent().unwrap_or(0.0).total_cmp(&b.loss_percent().unwrap_or(0.0)));
     let short: Vec<&Entry> = entries().filter(|entry| entry.short_of_rate().is_some()).collect();
     let stalls = steady().filter_map(|entry| {
@@ -284,12 +285,12 @@ fn beware(view: &View, picture: &Picture) -> Option<Sentence> {
     let stall = stalls.max_by(|a, b| a.0.total_cmp(&b.0));
     let mut parts = Vec::new();
     if let Some(entry) = lost {
-        let all = steady().filter(|other| other.cell.lost > 0).count();
+        let all = steady().filter(|other| other.cell.is_lossy()).count();
         parts.push(format!(
             "{} loses {} % of its messages ({}{})",
             full_name(entry),
             format::percent(entry.loss_percent().unwrap_or(0.0)),
-            format::count(entry.cell.lost),
+            format::or_dash(entry.cell.lost, format::count),
             and_others(all, ["loses some", "lose some"])
         ));
     }

@@ -161,7 +161,9 @@ impl Layout {
             ranking.panels.iter().map(|it| it.split(separator).map(str::to_owned).collect());
         let mut heads: Vec<Vec<String>> = heads.collect();
         let panel_width = PANEL_WIDTH.max(widest(heads.iter().flatten().map(String::as_str)) + 1);
-        let has_costs = label_width + panel_width + COST_WIDTH <= screen.width;
+        let costs = rows().filter_map(|row| row.mark(0)).flat_map(|it| [&it.cpu, &it.memory]);
+        let is_known = costs.into_iter().any(|cost| cost != format::WITHHELD);
+        let has_costs = is_known && label_width + panel_width + COST_WIDTH <= screen.width;
         let cost_width = if has_costs { COST_WIDTH } else { 0 };
         let room = WIDTH_MAX.min(screen.width).saturating_sub(label_width + cost_width);
         heads.truncate((room / panel_width).max(1));

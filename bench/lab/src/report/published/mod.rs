@@ -244,10 +244,10 @@ fn ours(metric: &str, entry: &Entry, copy: Option<&str>) -> Option<String> {
         "write_median_us" => cell.write_us?.p50.map(format::us),
         "read_median_us" => cell.read_us?.p50.map(format::us),
         "samples" => Some(format::count(cell.samples)),
-        "cpu_percent" => Some(format::cpu_percent(cell.cpu_percent)),
+        "cpu_percent" => cell.cpu_percent.map(format::cpu_percent),
         "loss_percent" => entry.loss_percent().map(format::percent),
-        "memory_MB" => Some(format::megabytes(cell.rss_bytes)),
-        "arena_MB" => Some(format::megabytes(cell.shared_bytes)),
+        "memory_MB" => cell.rss_bytes.map(format::megabytes),
+        "arena_MB" => cell.shared_bytes.map(format::megabytes),
         _ => sanity(metric, entry).map(format::amount),
     }
 }

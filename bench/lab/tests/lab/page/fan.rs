@@ -57,7 +57,7 @@ fn publish(cell: &Cell, detail: &Detail, subscribers: u32) -> (Cell, Detail) {
     made.further_subscriber = (subscribers > 1)
         .then_some(FurtherSubscriber { ns: 2.0 * scale, interval_ns: Some([1.5, 2.5]) });
     made.received = made.sent * u64::from(subscribers);
-    made.lost = 0;
+    made.lost = Some(0);
     (made.valid, made.invalid_reasons) = match valid {
         true => (true, vec![]),
         false => {

@@ -68,9 +68,9 @@ pub fn streams() -> Analysis {
                 cell.workload = Workload::Stream;
                 cell.params.payload_bytes = 65_536;
                 cell.params.rate_hz = Some(100.0);
-                cell.throughput_per_s = 100.0;
+                cell.throughput_per_s = Some(100.0);
                 cell.params.arrivals = Some(arrivals.to_owned());
-                cell.lost = place as u64;
+                cell.lost = Some(place as u64);
             });
         }
     }

@@ -82,9 +82,9 @@ impl Maker {
         cell.one_way_p50_interval_us = Some([0.99 * p50, 1.01 * p50]);
         cell.write_us = Some(around(0.3));
         cell.lateness_us = Some(around(60.0));
-        (cell.sent, cell.received, cell.lost) = (1670, 1670, 0);
-        cell.throughput_per_s = 30.0;
-        (cell.cpu_percent, cell.receiver_cpu_percent) = (model.cpu, model.receiver);
+        (cell.sent, cell.received, cell.lost) = (1670, 1670, Some(0));
+        cell.throughput_per_s = Some(30.0);
+        (cell.cpu_percent, cell.receiver_cpu_percent) = (Some(model.cpu), model.receiver);
         finish(&mut cell);
         // Each cell has a different spread.
         let spread = 0.004 + 0.001 * (self.summary.cells.len() as f64 * 0.618).fract();

@@ -45,8 +45,8 @@ pub fn sizes() -> Analysis {
             for tuning in [Tuning::Default, Tuning::Tuned] {
                 made.cell(&slow, tuning, |cell| {
                     stream(cell, "sizes-100hz", bytes, 100.0);
-                    cell.lost = if slow.p50 > 8000.0 { 30 } else { 0 };
-                    cell.received = cell.sent - cell.lost;
+                    let lost = if slow.p50 > 8000.0 { 30 } else { 0 };
+                    (cell.received, cell.lost) = (cell.sent - lost, Some(lost));
                     if model.name == "myelin.shm-block" && bytes == 1 << 20 {
                         cell.one_way_us.as_mut().unwrap().p99 = None;
                     }
@@ -74,7 +74,7 @@ pub fn rates() -> Analysis {
             made.cell(&model, Tuning::Tuned, |cell| {
                 stream(cell, "rate-curve", 64 << 10, rate);
                 if is_behind {
-                    cell.throughput_per_s = SATURATED_AT;
+                    cell.throughput_per_s = Some(SATURATED_AT);
                 }
                 // Too few messages for high percentiles.
                 let way = cell.one_way_us.as_mut().unwrap();
@@ -131,11 +131,11 @@ pub fn extremes() -> Analysis {
                 one_way(cell, "flood", Workload::Flood, bytes);
                 cell.params.rate_hz = None;
                 cell.lateness_us = None;
-                cell.throughput_per_s = 1.5e6 / (place + 1) as f64;
+                cell.throughput_per_s = Some(1.5e6 / (place + 1) as f64);
                 cell.taken_per_s = Some(1.2e6 / (place + 1) as f64);
                 let is_found = model.name != "cyclonedds.udp";
                 cell.lossless_per_s = is_found.then_some(8e5 / (place + 1) as f64);
-                (cell.sent, cell.received, cell.lost) = (5_000_000, 4_000_000, 1_000_000);
+                (cell.sent, cell.received, cell.lost) = (5_000_000, 4_000_000, Some(1_000_000));
             });
         }
     }
@@ -154,7 +154,7 @@ pub fn extremes() -> Analysis {
             cell.matched_us = Some(withheld(around(3000.0)));
             cell.first_sample_us = Some(withheld(around(3400.0)));
             cell.daemon_ms = model.name.starts_with("iceoryx2").then_some(12.5);
-            (cell.sent, cell.received, cell.lost) = (5, 5, 0);
+            (cell.sent, cell.received, cell.lost) = (5, 5, Some(0));
         });
     }
     made.finish()
@@ -171,9 +171,9 @@ fn at_size(model: &Model, per_mib: f64, bytes: u64) -> Model {
 fn stream(cell: &mut Cell, scenario: &str, bytes: u64, rate_hz: f64) {
     one_way(cell, scenario, Workload::Stream, bytes);
     cell.params.rate_hz = Some(rate_hz);
-    cell.throughput_per_s = rate_hz;
-    cell.pss_bytes = 9_000_000 + 3 * bytes;
-    cell.rss_bytes = 14_000_000 + 6 * bytes;
+    cell.throughput_per_s = Some(rate_hz);
+    cell.pss_bytes = Some(9_000_000 + 3 * bytes);
+    cell.rss_bytes = Some(14_000_000 + 6 * bytes);
     let way = cell.one_way_us.as_mut().unwrap();
     way.p999 = way.p50.map(|p50| 5.0 * p50);
     cell.service_us = Some(Distribution { p999: way.p50.map(|p50| 2.5 * p50), ..*way });
