@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 /// From left to right. The first line may be used by all; then scenario → plan → record → analyse →
 /// report. The hosts that a run needs come before the plan, which names them. Runs fill records, and
 /// nothing that analyses or reports needs to know how: so they come after all of that.
-const ORDER: [&str; 35] = [
+const ORDER: [&str; 36] = [
     "input_error",
     "lists",
     "parquet_file",
@@ -38,6 +38,7 @@ const ORDER: [&str; 35] = [
     "live",
     "progress",
     "session",
+    "import",
     "side",
     "compare",
     "trend",

@@ -13,6 +13,7 @@ pub mod export;
 mod figures;
 mod ftrace;
 mod host;
+pub mod import;
 pub mod input_error;
 #[cfg(test)]
 mod layers;

@@ -12,7 +12,7 @@ pub(crate) mod size;
 
 use cells::cells_of;
 pub use cells::{CellPlan, Imported};
-pub(crate) use cells::{UNKNOWN_BYTES, one, waits};
+pub(crate) use cells::{UNKNOWN_BYTES, file_name, one, waits};
 pub use check::{check, leave_out_unsupported};
 use myelin_bench_kit::protocol::{self, PROTOCOL, Prepare, Role, System, Wait};
 use rand::seq::SliceRandom;

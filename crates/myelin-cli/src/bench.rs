@@ -1,7 +1,8 @@
-//! `myelin bench`: run, list, report, compare, baseline, export, schema.
+//! `myelin bench`: run, list, report, import, compare, baseline, export, schema.
 
 mod baseline;
 mod compare;
+mod import;
 mod list;
 mod ping;
 mod side;
@@ -60,6 +61,9 @@ pub enum Verb {
         #[arg(long)]
         open: bool,
     },
+    /// Report the messages of an application from its own trace, a CSV file with the times of sending
+    /// and receiving: latency, loss, jitter and rate, as of measured systems.
+    Import(import::Options),
     /// Compare two results folders: the environment, then each cell, and whether a difference is
     /// significant.
     Compare(compare::Options),
@@ -259,6 +263,7 @@ pub fn run(verb: Verb) -> Result<ExitCode> {
         Verb::Ping(options) => ping::run(options),
         Verb::Pub(options) => side::publish(options),
         Verb::Sub(options) => side::subscribe(options),
+        Verb::Import(options) => import::run(options),
         Verb::Compare(options) => compare::run(&options),
         Verb::List(options) => list::run(&options).map(|()| ExitCode::SUCCESS),
         Verb::Report { directories, trend, printing, options, open } => match &directories[..] {

@@ -30,6 +30,7 @@ mod report_clocks;
 mod report_curves;
 mod report_flow;
 mod report_formats;
+mod report_imported;
 mod report_layout;
 mod report_page;
 mod report_pareto;

@@ -15,6 +15,7 @@ mod doctor_host;
 mod doctor_network;
 mod faults;
 mod graph;
+mod import;
 #[path = "../../../myelin-shm/tests/itself/mod.rs"]
 #[allow(dead_code)]
 mod itself;
