@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use crate::counters;
 pub use crate::data_plane::remote_subscriber::{RemoteSubscriber, WakeDescriptors};
 pub use crate::data_plane::writer::{
-    Dispatch, Published, RawLoan, RoomWait, SampleHold, Slept, SlotCounts, Writer,
+    Dispatch, Published, RawLoan, RoomWait, SampleHold, Slept, SlotCounts, SlotLoan, Writer,
 };
 use crate::error::Error;
 use crate::event::Inbox;

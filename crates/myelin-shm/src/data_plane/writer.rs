@@ -124,6 +124,55 @@ impl Drop for SampleHold {
     }
 }
 
+/// A loan of a slot that needs no writer: any thread may fill it, also after its writer has gone. If
+/// it is dropped unpublished, the writer has the slot again at its next publish or loan.
+pub struct SlotLoan {
+    /// `None`: it has been published.
+    raw: Option<RawLoan>,
+    _segment: Arc<Segment>,
+    publication: Arc<PublicationState>,
+    fork: u32,
+}
+
+impl SlotLoan {
+    /// The payload.
+    pub fn bytes(&self) -> &[u8] {
+        match &self.raw {
+            // SAFETY: as in `bytes_mut`.
+            Some(RawLoan { length, memory: Memory::Slot(slot) }) => unsafe {
+                std::slice::from_raw_parts(slot.pointer, *length as usize)
+            },
+            _ => &[],
+        }
+    }
+
+    /// The payload. Zeros, or bytes of an earlier sample.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        match &mut self.raw {
+            // SAFETY: its slot is this loan's alone, and in a segment that it keeps mapped.
+            Some(raw) => unsafe { raw.bytes_mut() },
+            None => &mut [],
+        }
+    }
+}
+
+impl std::fmt::Debug for SlotLoan {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        to.debug_struct("SlotLoan").field("raw", &self.raw).finish_non_exhaustive()
+    }
+}
+
+impl Drop for SlotLoan {
+    fn drop(&mut self) {
+        if let Some(raw) = self.raw.take()
+            && !fork::is_forked(self.fork)
+        {
+            // SAFETY: it is a loan of this publication's writer.
+            unsafe { self.publication.discard_later(raw) };
+        }
+    }
+}
+
 /// The result of a publish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Published {
@@ -256,6 +305,21 @@ impl Writer {
         Ok(RawLoan { length, memory: Memory::Slot(slot) })
     }
 
+    /// A loan that needs no writer; `None` for a payload of up to 104 B, which has no slot.
+    ///
+    /// # Errors
+    /// As for [`loan`](Self::loan).
+    pub fn loan_slot(&mut self, length: u64) -> Result<Option<SlotLoan>, Error> {
+        if length <= INLINE_BYTES_MAX as u64 {
+            return Ok(None);
+        }
+        let raw = self.loan(length)?;
+        let Memory::Slot(slot) = &raw.memory else { unreachable!("it is larger") };
+        let segment = self.slot_segments[usize::from(slot.segment)].clone();
+        let (publication, fork) = (self.shared.clone(), self.fork);
+        Ok(Some(SlotLoan { raw: Some(raw), _segment: segment, publication, fork }))
+    }
+
     /// Makes memory for `count` payloads of `bytes` bytes, so that so many loans, or samples that
     /// are still read, allocate none. Payloads of up to 104 B need none.
     ///
@@ -289,12 +353,22 @@ impl Writer {
             unsafe { self.discard(loan) };
             return Err(error);
         }
+        // SAFETY: as the caller promises.
+        Ok(unsafe { self.publish_with_room(loan) })
+    }
+
+    /// The same, when there is room.
+    ///
+    /// # Safety
+    /// As [`publish`](Self::publish).
+    #[inline(always)]
+    unsafe fn publish_with_room(&mut self, loan: RawLoan) -> Published {
         let mut slot = match loan.memory {
             Memory::Slot(slot) => slot,
             Memory::Private(private) => {
                 let published = self.publish_inline(private.bytes(loan.length));
                 self.private.push(private);
-                return Ok(published);
+                return published;
             }
         };
         self.loans -= 1;
@@ -313,7 +387,21 @@ impl Writer {
             // the next loan gets the same slot again, which is still in the caches.
             self.reclaim();
         }
-        Ok(published)
+        published
+    }
+
+    /// Publishes a loan of a slot, which is then empty; that of another writer is copied.
+    ///
+    /// # Errors
+    /// As [`publish`](Self::publish); the loan stays.
+    pub fn publish_slot(&mut self, loan: &mut SlotLoan) -> Result<Published, Error> {
+        if !Arc::ptr_eq(&loan.publication, &self.shared) {
+            return self.publish_copy(loan.bytes());
+        }
+        self.make_room()?;
+        let raw = loan.raw.take().expect("it is published once");
+        // SAFETY: it is a loan of this writer.
+        Ok(unsafe { self.publish_with_room(raw) })
     }
 
     /// Publishes a loan of this writer, and keeps its memory until the hold is dropped. A payload
@@ -723,6 +811,26 @@ mod tests {
         assert!(held.iter().any(|held| held.as_ptr() == again), "and so is what was held");
         drop(writer);
         assert_eq!([held[0][0], held[1][LARGE_BYTES as usize - 1]], [100, 101]);
+    }
+
+    #[test]
+    fn a_slot_loan_is_filled_without_its_writer_and_goes_back_if_it_is_dropped() {
+        let topic = Topic { name: "t".into(), type_name: "T".into(), type_hash: 1 };
+        let qos = PublisherQos { loans_max: 1, ..PublisherQos::default() };
+        let (mut writer, _) = Writer::create(1, &topic, qos).unwrap();
+        assert!(writer.loan_slot(INLINE_BYTES_MAX as u64).unwrap().is_none());
+        let dropped = writer.loan_slot(4096).unwrap().unwrap();
+        let place = dropped.bytes().as_ptr();
+        assert!(matches!(writer.loan_slot(4096), Err(Error::TooManyLoans { .. })));
+        std::thread::spawn(move || drop(dropped)).join().unwrap();
+        let mut loan = writer.loan_slot(4096).unwrap().unwrap();
+        assert_eq!(loan.bytes().as_ptr(), place);
+        loan.bytes_mut().fill(7);
+        assert_eq!(writer.publish_slot(&mut loan).unwrap().sequence, 0);
+        let mut late = writer.loan_slot(4096).unwrap().unwrap();
+        drop(writer);
+        late.bytes_mut().fill(8);
+        assert_eq!(late.bytes(), [8; 4096]);
     }
 
     /// The order of `myelin::Loan`: it asks for the pointer once, and moves the loan afterwards.
