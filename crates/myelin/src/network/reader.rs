@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use myelin_dds::{Endpoint, Guid, History, Listener, Message, Reader, Settings, check_topic_name};
 use myelin_shm::counters::LossCause;
+use myelin_shm::data_plane::publication::SlotLoan;
 use myelin_shm::data_plane::subscription::SubscriptionState;
 use myelin_shm::node as shm;
 use myelin_shm::topic::{PublisherQos, Reliability, SubscriberQos};
@@ -15,7 +16,7 @@ use super::backlog::{Backlog, give_way};
 use super::dds_endpoint::DdsEndpoint;
 use super::flow_channel::{FlowKind, FlowMessage};
 use super::host::{Host, Kind};
-use super::lane::{LaneInbox, LaneSample, LaneSubscription, NOTICE_BYTES, Next, Notice};
+use super::lane::{Arrived, LaneInbox, LaneSample, LaneSubscription, Next, Notice, RESENT_BYTES};
 use super::pending_samples::PendingSamples;
 use super::session::Session;
 use super::task_queue::{Task, TaskQueue};
@@ -56,9 +57,8 @@ struct Group {
     full: bool,
     /// The number of its `Full` messages to its publishers.
     full_count: u8,
-    /// The last sequence numbers of publishers that have gone: a publisher that comes back goes on
-    /// with the count.
-    gone: Vec<(Guid, u64)>,
+    /// The counts of publishers that have gone: a publisher that comes back goes on with them.
+    gone: Vec<(Guid, Counts)>,
     /// `None`: the subscriber has gone.
     subscription: Option<Arc<SubscriptionState>>,
 }
@@ -106,33 +106,51 @@ enum Passed {
 
 /// A sample that has come.
 struct Received {
-    /// What DDS has brought: the sample, or in its place a reference to it.
-    message: Message,
+    /// The handle of its publisher.
+    writer: u64,
+    /// Its number in DDS, if it is not counted yet.
+    sequence: Option<u64>,
+    /// Its number in the lane, if it is not counted yet.
+    number: Option<u64>,
     body: Body,
 }
 
-/// Where the bytes of a sample are.
 enum Body {
-    InMessage,
-    /// The lane has brought them.
-    Lane(Arrival),
-    /// There are none: the message has brought an earlier sample.
+    Message(Message),
+    /// A sample that the lane has lost, in a message that sends it again.
+    Resent(Message),
+    Lane(LaneSample),
+    /// There is no sample at this place of the count.
     Nothing,
 }
 
-/// How a sample that is referred to has come.
-enum Arrival {
-    ByLane(LaneSample),
-    /// The lane has failed: in a message that sends it again.
-    Resent(Message),
-}
-
 impl Received {
+    /// A message of a publisher that sends `notices`, or does not.
+    fn of(message: Message, notices: bool) -> Received {
+        let (writer, sequence) = (message.writer(), message.sequence());
+        let sequence = Some(sequence).filter(|known| *known > 0);
+        let (number, body) = match notices.then(|| Notice::of(message.bytes())).flatten() {
+            None => (None, Body::Message(message)),
+            Some(Notice::Resent(number)) => (Some(number), Body::Resent(message)),
+            Some(Notice::Fence { .. }) => (None, Body::Nothing),
+        };
+        Received { writer, sequence, number, body }
+    }
+
+    fn next(writer: u64, next: Next<Message, LaneSample>) -> Received {
+        let (sequence, number, body) = match next {
+            Next::Message(message) => return Received::of(message, true),
+            Next::Sample(number, sample) => (None, Some(number), Body::Lane(sample)),
+            Next::Fence(sequence) => (Some(sequence), None, Body::Nothing),
+        };
+        Received { writer, sequence, number, body }
+    }
+
     /// The bytes that it takes.
     fn size(&self) -> usize {
         match &self.body {
-            Body::InMessage => self.message.bytes().len(),
-            Body::Lane(arrival) => arrival.size(),
+            Body::Message(message) | Body::Resent(message) => message.bytes().len(),
+            Body::Lane(sample) => sample.payload.len(),
             Body::Nothing => 0,
         }
     }
@@ -140,36 +158,50 @@ impl Received {
     /// Its payload; `None` if it has another type or byte order.
     fn payload(&self, wire: &Wire) -> Option<&[u8]> {
         let message = match &self.body {
-            Body::InMessage => self.message.bytes(),
-            Body::Lane(Arrival::ByLane(LaneSample { head, payload })) => {
+            Body::Message(message) => message.bytes(),
+            Body::Resent(message) => message.bytes().get(RESENT_BYTES..)?,
+            Body::Lane(LaneSample { head, payload }) => {
                 let expected = wire.head(payload.len()).ok()?;
                 return (expected.bytes() == head.bytes()).then_some(payload);
             }
-            Body::Lane(Arrival::Resent(message)) => message.bytes().get(NOTICE_BYTES..)?,
             Body::Nothing => return None,
         };
         wire.payload(message).map(|payload| &message[payload])
     }
 }
 
-impl Arrival {
-    fn size(&self) -> usize {
-        match self {
-            Arrival::ByLane(sample) => sample.payload.len(),
-            Arrival::Resent(message) => message.bytes().len(),
-        }
+/// The numbers of a publisher's newest sample in DDS and by the lane; `None` before the first one. A
+/// gap is a loss on the way.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    sequence: Option<u64>,
+    number: Option<u64>,
+}
+
+impl Counts {
+    /// Whether the lane has brought it before, or it is from before the match.
+    fn has(&self, received: &Received) -> bool {
+        let is_resent = matches!(received.body, Body::Resent(_));
+        is_resent && received.number.is_some_and(|it| self.number.is_none_or(|newest| it <= newest))
+    }
+
+    /// Counts a sample, and returns how many before it are lost.
+    fn count(&mut self, received: &mut Received) -> u64 {
+        let Received { sequence, number, .. } = received;
+        gap(&mut self.sequence, sequence.take()) + gap(&mut self.number, number.take())
+    }
+
+    /// The lane begins with this number.
+    fn begin_lane(&mut self, number: u64) {
+        self.number.get_or_insert(number.saturating_sub(1));
     }
 }
 
-impl From<Next<Message, Arrival>> for Received {
-    fn from(next: Next<Message, Arrival>) -> Received {
-        let (message, body) = match next {
-            Next::Message(message) => (message, Body::InMessage),
-            Next::Referred(message, sample) => (message, Body::Lane(sample)),
-            Next::Nothing(message) => (message, Body::Nothing),
-        };
-        Received { message, body }
-    }
+fn gap(newest: &mut Option<u64>, number: Option<u64>) -> u64 {
+    let Some(number) = number else { return 0 };
+    let lost = newest.map_or(0, |newest| number.saturating_sub(newest.saturating_add(1)));
+    *newest = Some(number).max(*newest);
+    lost
 }
 
 /// The contents of a group with a reader; the reader ends first.
@@ -190,8 +222,7 @@ struct RemotePublisher {
     /// Whether it heeds the messages of the flow topic.
     listens: bool,
     route: Route,
-    /// The sequence number of the newest sample.
-    sequence: u64,
+    counts: Counts,
     backlog: Backlog,
     /// Whether it was asked to wait.
     waits: bool,
@@ -201,7 +232,7 @@ struct RemotePublisher {
 
 /// The end of the lane from a publisher.
 struct LaneEnd {
-    inbox: LaneInbox<Message, Arrival>,
+    inbox: LaneInbox<Message, LaneSample>,
     _subscription: LaneSubscription,
 }
 
@@ -323,7 +354,7 @@ impl Group {
         self.full = false;
         // A publisher that is found again on another interface goes on with its count.
         self.gone
-            .extend(self.publishers.values().map(|publisher| (publisher.guid, publisher.sequence)));
+            .extend(self.publishers.values().map(|publisher| (publisher.guid, publisher.counts)));
         self.gone.drain(..self.gone.len().saturating_sub(GONE_MAX));
         Detached {
             _connection: std::mem::replace(&mut self.connection, Connection::Closed),
@@ -438,7 +469,7 @@ impl ReaderState {
                     lane: None,
                     listens: is_of_myelin && matches!(route, Route::Proxy(_)),
                     route,
-                    sequence: group.remember(&guid),
+                    counts: group.remember(&guid),
                     backlog: Backlog::default(),
                     waits: group.full,
                     late: None,
@@ -575,11 +606,10 @@ impl ReaderState {
             let (shared, queue) = (Arc::downgrade(self), session.queue.clone());
             let target =
                 LaneTarget { listener: ReaderListener { shared, number, queue }, publisher };
-            // A publisher that does not wait drops samples for good.
-            let is_resent = request.delivery == Delivery::Awaited && end.is_reliable;
+            // Others drop samples for good, and a fence may be among them.
+            let waits = request.delivery == Delivery::Awaited && end.is_reliable;
             let subscription = lane.subscribe(end.node, message.writer, message.reader, target);
-            end.lane =
-                Some(LaneEnd { inbox: LaneInbox::new(is_resent), _subscription: subscription });
+            end.lane = Some(LaneEnd { inbox: LaneInbox::new(waits), _subscription: subscription });
         }
     }
 
@@ -596,37 +626,45 @@ impl ReaderState {
     }
 
     /// Puts a sample into the subscriber's queue.
-    fn pass_on(&self, group: &mut Group, received: Received) -> Passed {
+    fn pass_on(&self, group: &mut Group, mut received: Received) -> Passed {
         let Group { publishers, request, subscription, .. } = group;
         let is_awaited = request.delivery == Delivery::Awaited;
-        let Received { message, body } = &received;
-        let Some(publisher) = publishers.get_mut(&message.writer()) else {
+        let Some(publisher) = publishers.get_mut(&received.writer) else {
             return Passed::Not(received);
         };
         let Route::Proxy(proxy) = &mut publisher.route else { return Passed::On };
-        match body {
-            Body::InMessage if publisher.listens && Notice::of(message.bytes()).is_some() => {
-                return Passed::On; // it is from before the match
+        match &received.body {
+            Body::Message(message)
+                if publisher.listens && Notice::of(message.bytes()).is_some() =>
+            {
+                received.body = Body::Nothing; // it is from before the match
             }
-            Body::Nothing => {
-                let lost = gap(&mut publisher.sequence, message.sequence());
-                self.count_lost(subscription, lost, LossCause::Network, proxy.id(), is_awaited);
-                return Passed::On;
+            Body::Resent(_) if publisher.counts.has(&received) => {
+                (received.number, received.body) = (None, Body::Nothing);
             }
             _ => {}
         }
-        let Some(payload) = received.payload(&self.wire) else {
+        let is_sample = !matches!(received.body, Body::Nothing);
+        let bytes = received.payload(&self.wire).map(<[u8]>::len);
+        if is_sample && bytes.is_none() {
             self.dds.handle.report(Event::Corrupt { endpoint: proxy.id() });
             publisher.route = Route::None;
             return Passed::On;
-        };
+        }
         // Counted before the sample can be taken.
-        let lost = gap(&mut publisher.sequence, message.sequence());
+        let lost = publisher.counts.count(&mut received);
         self.count_lost(subscription, lost, LossCause::Network, proxy.id(), is_awaited);
-        let bytes = payload.len() as u64;
-        match proxy.writer.publish_copy(payload) {
+        let Some(bytes) = bytes else { return Passed::On };
+        let published = match &mut received.body {
+            Body::Lane(LaneSample { payload: Arrived::Slot(slot), .. }) => {
+                proxy.writer.publish_slot(slot)
+            }
+            _ => proxy.writer.publish_copy(received.payload(&self.wire).expect("as above")),
+        };
+        match published {
             Ok(published) => {
                 let reading = proxy.writer.slowest_reading();
+                let bytes = bytes as u64;
                 if publisher.backlog.is_due(published.sequence, reading, bytes, self.qos.depth) {
                     give_way();
                 }
@@ -711,7 +749,7 @@ impl Group {
 
     /// Whether the publisher of the first waiting sample is known.
     fn knows_the_next(&self) -> bool {
-        let writer = self.waiting.front().map(|next| next.message.writer());
+        let writer = self.waiting.front().map(|next| next.writer);
         writer.is_some_and(|writer| self.publishers.contains_key(&writer))
     }
 
@@ -720,7 +758,7 @@ impl Group {
     fn drop_orphans(&mut self, waited: u64) {
         let new = (self.waited - waited).min(self.waiting.len() as u64) as usize;
         let Group { waiting, publishers, .. } = self;
-        let is_known = |next: &Received| publishers.contains_key(&next.message.writer());
+        let is_known = |next: &Received| publishers.contains_key(&next.writer);
         let gone = waiting.retain_of_first(waiting.len() - new, is_known);
         self.count_lost(gone);
     }
@@ -731,19 +769,18 @@ impl Group {
         publishers.retain(|handle, publisher| {
             let stays = is_there(handle);
             if !stays {
-                gone.push((publisher.guid, publisher.sequence));
+                gone.push((publisher.guid, publisher.counts));
             }
             stays
         });
         gone.drain(..gone.len().saturating_sub(GONE_MAX));
     }
 
-    /// The last sequence number of a publisher that was here before: the link was cut, or one of
-    /// the two stood still for longer than the lease. Its samples published meanwhile are lost, and
-    /// count.
-    fn remember(&mut self, guid: &Guid) -> u64 {
+    /// The counts of a publisher that was here before: the link was cut, or one of the two stood
+    /// still for longer than the lease. Its samples published meanwhile are lost, and count.
+    fn remember(&mut self, guid: &Guid) -> Counts {
         let known = self.gone.iter().position(|(gone, _)| gone == guid);
-        known.map_or(0, |at| self.gone.swap_remove(at).1)
+        known.map_or_else(Counts::default, |at| self.gone.swap_remove(at).1)
     }
 
     /// Sends a publisher all messages that it needs.
@@ -783,13 +820,6 @@ impl RemotePublisher {
     }
 }
 
-/// A gap in a publisher's count, from its newest sample to this one, is a loss on the way.
-fn gap(newest: &mut u64, sequence: u64) -> u64 {
-    let lost = if *newest > 0 { sequence.saturating_sub(*newest + 1) } else { 0 };
-    *newest = sequence.max(*newest);
-    lost
-}
-
 /// The object that CycloneDDS calls.
 #[derive(Clone)]
 struct ReaderListener {
@@ -808,37 +838,54 @@ pub(super) struct LaneTarget {
 impl LaneTarget {
     /// The publisher is asked to begin.
     pub(super) fn ask(&self) {
-        self.change(LaneInbox::ask);
+        self.change(|_, inbox| inbox.ask());
     }
 
-    /// It sends by the lane from this number on.
-    pub(super) fn start(&self, number: u64) {
-        self.change(|inbox| inbox.start(number));
+    /// A run begins, with this fence and this sample.
+    pub(super) fn run(&self, run: u64, fence: u64, number: u64) {
+        self.change(|counts, inbox| {
+            counts.begin_lane(number);
+            inbox.run(run, fence);
+        });
+    }
+
+    /// The runs up to this one are over.
+    pub(super) fn pause(&self, run: u64) {
+        self.change(|_, inbox| inbox.pause(run));
     }
 
     /// It sends no more, nor what is missing.
     pub(super) fn end(&self) {
-        self.change(LaneInbox::end);
+        self.change(|_, inbox| inbox.end());
     }
 
     /// The connection has gone.
     pub(super) fn disconnect(&self) {
-        self.change(LaneInbox::disconnect);
+        self.change(|_, inbox| inbox.disconnect());
     }
 
     /// A sample has come.
     pub(super) fn receive(&self, number: u64, sample: LaneSample) {
-        let arrival = Arrival::ByLane(sample);
-        let bytes = arrival.size();
-        self.change(|inbox| inbox.sample(number, arrival, bytes));
+        let bytes = sample.payload.len();
+        self.change(|_, inbox| inbox.sample(number, sample, bytes));
     }
 
-    fn change(&self, change: impl FnOnce(&mut LaneInbox<Message, Arrival>)) {
+    /// A slot of the subscriber's queue for a sample of so many bytes. `None`: it takes a copy.
+    pub(super) fn loan(&self, bytes: usize) -> Option<SlotLoan> {
+        let shared = self.listener.shared.upgrade()?;
+        let mut group = lock(&shared.groups[self.listener.number]);
+        match &mut group.publishers.get_mut(&self.publisher)?.route {
+            Route::Proxy(proxy) => proxy.writer.loan_slot(bytes as u64).ok()?,
+            _ => None,
+        }
+    }
+
+    fn change(&self, change: impl FnOnce(&mut Counts, &mut LaneInbox<Message, LaneSample>)) {
         let Some(shared) = self.listener.shared.upgrade() else { return };
         let mut group = lock(&shared.groups[self.listener.number]);
-        let publisher = group.publishers.get_mut(&self.publisher);
-        let Some(end) = publisher.and_then(|it| it.lane.as_mut()) else { return };
-        change(&mut end.inbox);
+        let Some(publisher) = group.publishers.get_mut(&self.publisher) else { return };
+        let Some(end) = &mut publisher.lane else { return };
+        change(&mut publisher.counts, &mut end.inbox);
         self.listener.pass_on_ready(&shared, &mut group, self.publisher);
     }
 }
@@ -850,7 +897,7 @@ impl ReaderListener {
             let its = group.publishers.get_mut(&publisher);
             let next = its.and_then(|it| it.lane.as_mut()).and_then(|end| end.inbox.next());
             let Some(next) = next else { return };
-            self.pass_on(shared, group, next.into());
+            self.pass_on(shared, group, Received::next(publisher, next));
         }
     }
 
@@ -893,16 +940,24 @@ impl Listener for ReaderListener {
             self.look_again(&group);
             return false;
         }
-        let lane = group.publishers.get_mut(&writer).and_then(|it| it.lane.as_mut());
-        if let Some(LaneEnd { inbox, .. }) = lane {
-            let notice = Notice::of(message.bytes());
-            if notice.is_some() || !inbox.is_empty() {
-                inbox.receive(notice, message, resent);
-                self.pass_on_ready(&shared, &mut group, writer);
-                return true;
+        let publisher = group.publishers.get_mut(&writer).filter(|publisher| publisher.listens);
+        let Some(publisher) = publisher else {
+            self.pass_on(&shared, &mut group, Received::of(message, false));
+            return true;
+        };
+        let Some(LaneEnd { inbox, .. }) = &mut publisher.lane else {
+            self.pass_on(&shared, &mut group, Received::of(message, true));
+            return true;
+        };
+        let fence = match Notice::of(message.bytes()) {
+            Some(Notice::Fence { run, number }) => {
+                publisher.counts.begin_lane(number);
+                Some(run)
             }
-        }
-        self.pass_on(&shared, &mut group, Received { message, body: Body::InMessage });
+            _ => None,
+        };
+        inbox.message(message.sequence(), fence, message);
+        self.pass_on_ready(&shared, &mut group, writer);
         true
     }
 
@@ -913,13 +968,6 @@ impl Listener for ReaderListener {
     fn incompatible(&self, policy: u32) {
         self.queue.push(Task::ReaderPolicy(self.shared.clone(), policy));
     }
-}
-
-/// The sample in a message that sends it again.
-fn resent(message: &Message) -> Option<(Arrival, usize)> {
-    let arrival = Arrival::Resent(message.another());
-    let bytes = arrival.size();
-    Some((arrival, bytes))
 }
 
 /// How many publishers that have gone, of each group, are remembered.

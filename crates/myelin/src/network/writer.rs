@@ -92,7 +92,8 @@ impl Lanes {
                 links.push(link.clone());
             }
         }
-        (!links.is_empty()).then_some(LaneOutput { links, matched: self.matched })
+        let (readers, matched) = (self.readers.clone(), self.matched);
+        (!links.is_empty()).then_some(LaneOutput { links, readers, matched })
     }
 
     /// Whether any reader uses this connection.
@@ -113,12 +114,22 @@ impl Lanes {
     }
 }
 
-/// The way of large samples to all readers.
+/// The way of all samples to all readers, during a run.
 struct LaneOutput {
     /// One for each node.
     links: Vec<Arc<Link>>,
+    readers: BTreeSet<Guid>,
     /// It holds while DDS has matched so many readers: with another one, samples go by DDS.
     matched: u32,
+}
+
+impl LaneOutput {
+    fn is_same(&self, other: &LaneOutput) -> bool {
+        let is_same = |(one, other): (&Arc<Link>, &Arc<Link>)| Arc::ptr_eq(one, other);
+        self.links.len() == other.links.len()
+            && self.links.iter().zip(&other.links).all(is_same)
+            && (&self.readers, self.matched) == (&other.readers, other.matched)
+    }
 }
 
 /// The destination of samples.
@@ -127,13 +138,16 @@ struct Output {
     /// `None` while no interface leads to other hosts. Outside this lock only the node's thread may
     /// hold it, while it is busy; see [`NetworkWorker::apply_pending`].
     writer: Option<BoundWriter>,
+    /// How many messages it has written: the number of the last one in DDS.
+    written: u64,
     /// The newest samples, for the readers of the next writer: each with its head and payload.
     kept: VecDeque<(Vec<u8>, Vec<u8>)>,
     kept_max: usize,
     /// `None`: everything goes by DDS.
     lane: Option<LaneOutput>,
-    /// The number of the next sample by the lane.
-    lane_next: u64,
+    /// How often the lane has begun, and how many samples it has carried.
+    runs: u64,
+    numbered: u64,
     /// The publisher has gone.
     closed: bool,
 }
@@ -306,8 +320,9 @@ impl NetworkWriter {
             self.begin_lane();
         }
         let mut output = lock(&self.shared.output);
-        if is_large && self.shared.takes_lane(&output) {
-            return self.send_by_lane(output, head.bytes(), payload, hold);
+        if self.shared.takes_lane(&mut output) {
+            self.send_by_lane(&mut output, head.bytes(), payload, hold);
+            return Ok(());
         }
         if payload.len() as u64 > self.shared.buffer_bytes.load(Ordering::Relaxed) {
             self.shared.warn(payload.len() as u64, self.window.is_some());
@@ -335,44 +350,31 @@ impl NetworkWriter {
             }
         };
         let written = writer.write(head.bytes(), payload, flow.clone(), hold_back);
+        output.written += u64::from(written.is_ok());
         self.outcome(output, written)
     }
 
-    /// Sends a reference by DDS and the sample by the lane.
+    /// Sends a sample by the lane. TCP keeps the pace.
     fn send_by_lane(
         &self,
-        mut output: MutexGuard<'_, Output>,
+        output: &mut Output,
         head: &[u8],
         payload: &[u8],
         hold: Option<SampleHold>,
-    ) -> Result<(), Error> {
-        let number = output.lane_next;
-        output.lane_next += 1;
-        let Output { writer: Some(bound), lane: Some(lane), .. } = &*output else { return Ok(()) };
-        let bytes = payload.len();
+    ) {
+        let Output { writer: Some(bound), lane: Some(lane), numbered, .. } = output else { return };
+        *numbered += 1;
         let head = Head::new(head).expect("shorter than any");
-        let sample = InFlight::new(bound.guid, number, head, payload.len(), &self.shared.flow);
+        let sample = InFlight::new(bound.guid, *numbered, head, payload.len(), &self.shared.flow);
         if let Some(hold) = hold {
             sample.hold(hold);
         }
-        // TCP keeps the pace.
-        let hold_back = || {
-            let Some(window) = &self.window else { return };
-            if window.enter(bytes as u64, Instant::now()) {
-                bound.writer.request_acknowledgements();
-            }
-        };
-        let reference = Notice::Reference(number).encode();
-        let written = bound.writer.write(&reference, &[], sample.clone(), hold_back);
-        if written.is_ok() {
-            for link in &lane.links {
-                link.send(&sample, payload, self.lane_delivery, &self.pool);
-            }
+        for link in &lane.links {
+            link.send(&sample, payload, self.lane_delivery, &self.pool);
         }
-        self.outcome(output, written)
     }
 
-    /// Has the readers take large samples by the lane, and waits for them a little: by DDS, a few
+    /// Has the readers take the samples by the lane, and waits for them a little: by DDS, a few
     /// large samples would take longer, and those behind them wait for as long again.
     #[cold]
     fn begin_lane(&self) {
@@ -481,7 +483,7 @@ impl NetworkWait {
                     shared.end_lane(|lanes| lanes.subscribed.get(&reader).cloned());
                     vec![reader]
                 }
-                // They acknowledge references, and take too long for the samples.
+                // They take too long for the samples of the lane.
                 None => shared.end_lane(|lanes| lanes.slowest(&writer)),
             };
             if readers.is_empty() {
@@ -566,6 +568,7 @@ impl WriterState {
             self.flow.enter((head.len() + payload.len()) as u64);
             writer.write(head, payload, self.flow.clone(), || {}).map_err(network_error)?;
         }
+        output.written = output.kept.len() as u64;
         output.writer = Some(BoundWriter { writer: Arc::new(writer), guid });
         Ok(())
     }
@@ -652,11 +655,45 @@ impl WriterState {
         self.update(found);
     }
 
-    /// Whether large samples go by the lane now.
-    fn takes_lane(&self, output: &Output) -> bool {
+    /// Whether samples go by the lane now. If DDS has matched another reader, the run is over.
+    fn takes_lane(&self, output: &mut Output) -> bool {
         // ORDER: Acquire pairs with the release in `matched`; nothing else depends on it.
         let matched = self.dds_matched.load(Ordering::Acquire);
-        output.writer.is_some() && output.lane.as_ref().is_some_and(|lane| lane.matched == matched)
+        match &output.lane {
+            Some(lane) if lane.matched == matched => return true,
+            Some(_) => self.pause(output),
+            None => {}
+        }
+        false
+    }
+
+    /// Begins a run, behind all that DDS has.
+    fn begin(&self, output: &mut Output, lane: LaneOutput) {
+        let Some(BoundWriter { writer, guid }) = output.writer.clone() else { return };
+        let (run, number) = (output.runs + 1, output.numbered + 1);
+        let fence = Notice::fence(run, number);
+        self.flow.enter(fence.len() as u64);
+        if writer
+            .write(&fence, &[], self.flow.clone(), || writer.request_acknowledgements())
+            .is_err()
+        {
+            return; // everything goes on by DDS
+        }
+        output.written += 1;
+        output.runs = run;
+        let begun = Frame::Run { writer: guid, run, fence: output.written, number };
+        lane.links.iter().for_each(|link| link.control(&begun));
+        output.lane = Some(lane);
+        self.has_lane.store(true, Ordering::SeqCst);
+    }
+
+    /// Ends the run, if there is one: what follows goes by DDS.
+    fn pause(&self, output: &mut Output) {
+        self.has_lane.store(false, Ordering::SeqCst);
+        let Output { writer: Some(bound), lane: Some(lane), runs, .. } = output else { return };
+        let paused = Frame::Paused { writer: bound.guid, run: *runs };
+        lane.links.iter().for_each(|link| link.control(&paused));
+        output.lane = None;
     }
 
     /// Updates the readers of the lane, and tells new ones of the large samples.
@@ -673,7 +710,7 @@ impl WriterState {
             lanes.subscribed.extract_if(.., |reader, _| !readers.contains(reader)).collect();
         lanes.told.retain(|reader| readers.contains(reader));
         (lanes.readers, lanes.matched) = (readers, matched);
-        self.apply(&lanes, |_| ());
+        self.apply(&lanes, NOTHING);
         let unused = gone.into_iter().filter(|(_, link)| !lanes.uses(link));
         let unused: Vec<Arc<Link>> = unused.map(|(_, link)| link).collect();
         if self.has_large.load(Ordering::Relaxed) && session.lane.is_some() {
@@ -687,13 +724,23 @@ impl WriterState {
         unused.iter().for_each(|link| link.end(&writer, false));
     }
 
-    /// Makes the lanes those of the publisher, from its next sample on, which `act` can ask for.
-    fn apply<R>(&self, lanes: &Lanes, act: impl FnOnce(&mut Output) -> R) -> R {
+    /// Makes the lanes those of the publisher, from its next sample on. In between, while everything
+    /// goes by DDS, `act` may send.
+    fn apply(&self, lanes: &Lanes, act: Option<impl FnOnce(&mut Output)>) {
         let mut output = lock(&self.output);
-        output.lane = lanes.complete();
-        self.has_lane.store(output.lane.is_some(), Ordering::SeqCst);
+        let complete = lanes.complete();
+        let is_same = match (&output.lane, &complete) {
+            (Some(now), Some(next)) => now.is_same(next),
+            (None, None) => true,
+            _ => false,
+        };
+        if act.is_some() || !is_same {
+            self.pause(&mut output);
+            act.into_iter().for_each(|act| act(&mut output));
+            complete.into_iter().for_each(|lane| self.begin(&mut output, lane));
+        }
+        drop(output);
         self.flow.stir();
-        act(&mut output)
     }
 
     /// A reader takes the samples by this connection from now on. False if it means another writer.
@@ -707,15 +754,13 @@ impl WriterState {
             return false;
         }
         let earlier = lanes.subscribed.insert(*reader, link.clone());
-        self.apply(&lanes, |output| {
-            let (writer, reader, number) = (*writer, *reader, output.lane_next);
-            link.control(&Frame::Started { writer, reader, number });
-        });
         let earlier = earlier.filter(|earlier| !lanes.uses(earlier));
-        drop(lanes);
-        if let Some(earlier) = earlier {
-            self.send_again(&earlier);
-        }
+        let start = |output: &mut Output| {
+            earlier.iter().for_each(|earlier| self.send_again(output, earlier));
+            let (writer, reader, run) = (*writer, *reader, output.runs);
+            link.control(&Frame::Started { writer, reader, run });
+        };
+        self.apply(&lanes, Some(start));
         true
     }
 
@@ -728,7 +773,7 @@ impl WriterState {
         if lanes.subscribed.get(reader).is_some_and(|its| Arc::ptr_eq(its, link)) {
             lanes.subscribed.remove(reader);
         }
-        self.apply(&lanes, |_| ());
+        self.apply(&lanes, NOTHING);
         let is_used = lanes.uses(link);
         drop(lanes);
         if !is_used {
@@ -739,22 +784,19 @@ impl WriterState {
     /// A connection has gone: samples that it may not have carried are sent again by DDS.
     pub(super) fn lane_closed(&self, link: &Arc<Link>) {
         let mut lanes = lock(&self.lanes);
-        if lanes.remove(link).is_empty() {
-            return;
+        if !lanes.remove(link).is_empty() {
+            self.apply(&lanes, Some(|output: &mut Output| self.send_again(output, link)));
         }
-        self.apply(&lanes, |_| ());
-        drop(lanes);
-        self.send_again(link);
     }
 
-    fn send_again(&self, link: &Arc<Link>) {
-        let output = lock(&self.output);
-        let Some(BoundWriter { writer, guid }) = &output.writer else { return };
-        for sample in link.take_unacknowledged(guid) {
+    fn send_again(&self, output: &mut Output, link: &Arc<Link>) {
+        let Some(BoundWriter { writer, guid }) = output.writer.clone() else { return };
+        for sample in link.take_unacknowledged(&guid) {
             let Some(payload) = sample.payload() else { continue };
-            let head = [&Notice::Resent(sample.number).encode(), sample.head.bytes()].concat();
+            let head = [&Notice::resent(sample.number), sample.head.bytes()].concat();
             // If it fails, the sample is lost as any other that DDS cannot take.
-            let _ = writer.write(&head, payload, sample.clone(), || {});
+            let written = writer.write(&head, payload, sample.clone(), || {});
+            output.written += u64::from(written.is_ok());
         }
     }
 
@@ -765,7 +807,7 @@ impl WriterState {
         let mut lanes = lock(&self.lanes);
         let Some(link) = choose(&lanes) else { return Vec::new() };
         let readers = lanes.remove(&link);
-        self.apply(&lanes, |_| ());
+        self.apply(&lanes, NOTHING);
         drop(lanes);
         link.end(&writer, true);
         readers
@@ -775,7 +817,7 @@ impl WriterState {
     fn end_lanes(&self) {
         let writer = self.guid();
         let lanes = std::mem::take(&mut *lock(&self.lanes));
-        self.apply(&Lanes::default(), |_| ());
+        self.apply(&Lanes::default(), NOTHING);
         for link in lanes.subscribed.values() {
             if let Some(writer) = &writer {
                 link.end(writer, false);
@@ -862,6 +904,9 @@ const SOCKET_BYTES: u64 = 1 << 20;
 
 /// How long a publisher's first large sample waits for the lane: some round trips on any link.
 const LANE_LIMIT: Duration = Duration::from_millis(100);
+
+/// For [`WriterState::apply`].
+const NOTHING: Option<fn(&mut Output)> = None;
 
 /// Readers that sent a message before they are found; beyond this number a message is forgotten and must
 /// be repeated.

@@ -1,11 +1,33 @@
-//! Memory of samples on their way. It is reused: fresh memory of several megabytes costs as much as
-//! the copy into it.
+//! Memory of samples on their way: a slot of the subscriber's queue, or a buffer. Buffers are reused:
+//! fresh memory of several megabytes costs as much as the copy into it.
 
 use std::mem::MaybeUninit;
 use std::ops::Deref;
 use std::sync::{Arc, Mutex};
 
+use myelin_shm::data_plane::publication::SlotLoan;
+
 use crate::network::lock;
+
+/// The bytes of a sample that has arrived.
+#[derive(Debug)]
+pub(in crate::network) enum Arrived {
+    /// In a slot of the only subscriber.
+    Slot(SlotLoan),
+    /// For several subscribers, or for one without a free slot.
+    Buffer(Arc<Buffer>),
+}
+
+impl Deref for Arrived {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Arrived::Slot(slot) => slot.bytes(),
+            Arrived::Buffer(buffer) => buffer,
+        }
+    }
+}
 
 /// Keeps the memory of a few samples that have gone.
 #[derive(Debug, Default)]

@@ -1,11 +1,11 @@
-//! The bytes of the lane: frames on a connection, and the two messages that refer to it in DDS.
+//! The bytes of the lane: frames on a connection, and the two messages in DDS that concern it.
 //! Pure functions of bytes that come from another host; each length is checked before use.
 //!
 //! A frame is a header of [`HEADER_BYTES`], little-endian, and for a sample its payload:
 //!
 //! ```text
 //! 0 magic(4) | 4 kind(1) | 5 flags(1) | 6 head bytes(1) | 7 zero(1) | 8 payload bytes(8)
-//! 16 writer(16) | 32 reader, or the head of a sample(16) | 48 number(8)
+//! 16 writer(16) | 32 reader, head of a sample, or run(8) and fence(8) | 48 number(8)
 //! ```
 
 use myelin_dds::Guid;
@@ -28,11 +28,24 @@ pub(in crate::network) enum Frame {
         writer: Guid,
         reader: Guid,
     },
-    /// The answer to `Subscribe`: samples from this number on come by this connection.
+    /// The answer to `Subscribe`: the runs up to this one are over for this reader.
     Started {
         writer: Guid,
         reader: Guid,
+        run: u64,
+    },
+    /// A run begins: until it is over, all samples of this writer come by this connection, from this
+    /// number on. They follow the fence of the run, which has this number in DDS.
+    Run {
+        writer: Guid,
+        run: u64,
+        fence: u64,
         number: u64,
+    },
+    /// The run is over: what follows comes by DDS.
+    Paused {
+        writer: Guid,
+        run: u64,
     },
     /// No more samples of this writer come by this connection, not even the missing ones.
     Ended {
@@ -84,7 +97,11 @@ impl Frame {
             Frame::Hello { token, node } => (HELLO, VERSION, 0, token, none, node),
             Frame::Subscribe { writer, reader } => (SUBSCRIBE, 0, 0, writer, reader, 0),
             Frame::Unsubscribe { writer, reader } => (UNSUBSCRIBE, 0, 0, writer, reader, 0),
-            Frame::Started { writer, reader, number } => (STARTED, 0, 0, writer, reader, number),
+            Frame::Started { writer, reader, run } => (STARTED, 0, 0, writer, reader, run),
+            Frame::Run { writer, run, fence, number } => {
+                (RUN, 0, 0, writer, pair(run, fence), number)
+            }
+            Frame::Paused { writer, run } => (PAUSED, 0, 0, writer, none, run),
             Frame::Ended { writer } => (ENDED, 0, 0, writer, none, 0),
             Frame::Sample { writer, number, head, bytes, wants_acknowledgement } => {
                 header[6] = head.length;
@@ -111,7 +128,9 @@ impl Frame {
             HELLO => Frame::Hello { token: writer, node: number },
             SUBSCRIBE => Frame::Subscribe { writer, reader },
             UNSUBSCRIBE => Frame::Unsubscribe { writer, reader },
-            STARTED => Frame::Started { writer, reader, number },
+            STARTED => Frame::Started { writer, reader, run: number },
+            RUN => Frame::Run { writer, run: word(header, 32), fence: word(header, 40), number },
+            PAUSED => Frame::Paused { writer, run: number },
             ENDED => Frame::Ended { writer },
             SAMPLE if (1..=SAMPLE_BYTES_MAX).contains(&bytes) => {
                 let head = Head::new(reader.get(..usize::from(header[6]))?)?;
@@ -128,20 +147,26 @@ impl Frame {
 /// uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::network) enum Notice {
-    /// In place of a sample: the one with this number comes by the lane.
-    Reference(u64),
+    /// A run begins: the samples from this number on come by the lane, until it says that the run is
+    /// over.
+    Fence { run: u64, number: u64 },
     /// The message of an earlier sample follows, because the lane has failed.
     Resent(u64),
 }
 
 impl Notice {
-    pub(in crate::network) fn encode(self) -> [u8; NOTICE_BYTES] {
-        let (kind, number) = match self {
-            Notice::Reference(number) => (REFERENCE, number),
-            Notice::Resent(number) => (RESENT, number),
-        };
-        let mut bytes = [0; NOTICE_BYTES];
-        bytes[..4].copy_from_slice(&kind);
+    /// The whole message of a fence.
+    pub(in crate::network) fn fence(run: u64, number: u64) -> [u8; FENCE_BYTES] {
+        let mut bytes = [0; FENCE_BYTES];
+        bytes[..4].copy_from_slice(&FENCE);
+        bytes[4..].copy_from_slice(&pair(run, number));
+        bytes
+    }
+
+    /// What goes before the message of a sample that is sent again.
+    pub(in crate::network) fn resent(number: u64) -> [u8; RESENT_BYTES] {
+        let mut bytes = [0; RESENT_BYTES];
+        bytes[..4].copy_from_slice(&RESENT);
         bytes[4..].copy_from_slice(&number.to_le_bytes());
         bytes
     }
@@ -149,13 +174,21 @@ impl Notice {
     /// The notice at the beginning of a message of a Myelin node, if it is one.
     pub(in crate::network) fn of(message: &[u8]) -> Option<Notice> {
         let kind = message.first_chunk::<4>()?;
-        let number = || Some(word(message.first_chunk::<NOTICE_BYTES>()?, 4));
         match *kind {
-            REFERENCE if message.len() == NOTICE_BYTES => number().map(Notice::Reference),
-            RESENT => number().map(Notice::Resent),
+            FENCE if message.len() == FENCE_BYTES => {
+                Some(Notice::Fence { run: word(message, 4), number: word(message, 12) })
+            }
+            RESENT if message.len() >= RESENT_BYTES => Some(Notice::Resent(word(message, 4))),
             _ => None,
         }
     }
+}
+
+fn pair(one: u64, other: u64) -> [u8; 16] {
+    let mut bytes = [0; 16];
+    bytes[..8].copy_from_slice(&one.to_le_bytes());
+    bytes[8..].copy_from_slice(&other.to_le_bytes());
+    bytes
 }
 
 fn word(bytes: &[u8], at: usize) -> u64 {
@@ -163,7 +196,8 @@ fn word(bytes: &[u8], at: usize) -> u64 {
 }
 
 pub(super) const HEADER_BYTES: usize = 56;
-pub(in crate::network) const NOTICE_BYTES: usize = 12;
+const FENCE_BYTES: usize = 20;
+pub(in crate::network) const RESENT_BYTES: usize = 12;
 /// No sample is larger. A receiver takes memory as the bytes arrive.
 pub(super) const SAMPLE_BYTES_MAX: u64 = 4 << 30;
 const MAGIC: [u8; 4] = *b"MyLn";
@@ -172,10 +206,12 @@ const HELLO: u8 = 1;
 const SUBSCRIBE: u8 = 2;
 const UNSUBSCRIBE: u8 = 3;
 const STARTED: u8 = 4;
+const RUN: u8 = 8;
+const PAUSED: u8 = 9;
 const ENDED: u8 = 5;
 const SAMPLE: u8 = 6;
 const ACKNOWLEDGED: u8 = 7;
-const REFERENCE: [u8; 4] = [0x4d, 0x01, 0, 0];
+const FENCE: [u8; 4] = [0x4d, 0x01, 0, 0];
 const RESENT: [u8; 4] = [0x4d, 0x02, 0, 0];
 
 #[cfg(test)]
@@ -190,11 +226,14 @@ mod tests {
             (guid(), any::<u64>()).prop_map(|(token, node)| Frame::Hello { token, node }),
             (guid(), guid()).prop_map(|(writer, reader)| Frame::Subscribe { writer, reader }),
             (guid(), guid()).prop_map(|(writer, reader)| Frame::Unsubscribe { writer, reader }),
-            (guid(), guid(), any::<u64>()).prop_map(|(writer, reader, number)| Frame::Started {
+            (guid(), guid(), any::<u64>()).prop_map(|(writer, reader, run)| Frame::Started {
                 writer,
                 reader,
-                number
+                run
             }),
+            (guid(), any::<u64>(), any::<u64>(), any::<u64>())
+                .prop_map(|(writer, run, fence, number)| Frame::Run { writer, run, fence, number }),
+            (guid(), any::<u64>()).prop_map(|(writer, run)| Frame::Paused { writer, run }),
             guid().prop_map(|writer| Frame::Ended { writer }),
             (guid(), any::<u64>(), 1..=SAMPLE_BYTES_MAX, any::<bool>(), 0..=16_usize).prop_map(
                 |(writer, number, bytes, wants_acknowledgement, length)| Frame::Sample {
@@ -235,13 +274,13 @@ mod tests {
         }
 
         #[test]
-        fn notices_are_read_as_written(number: u64, tail: Vec<u8>) {
-            let resent = Notice::Resent(number);
-            let bytes = [&resent.encode()[..], &tail].concat();
-            prop_assert_eq!(Notice::of(&bytes), Some(resent));
-            let reference = Notice::Reference(number).encode();
-            prop_assert_eq!(Notice::of(&reference), Some(Notice::Reference(number)));
-            prop_assert_eq!(Notice::of(&reference[..NOTICE_BYTES - 1]), None);
+        fn notices_are_read_as_written(run: u64, number: u64, tail: Vec<u8>) {
+            let bytes = [&Notice::resent(number)[..], &tail].concat();
+            prop_assert_eq!(Notice::of(&bytes), Some(Notice::Resent(number)));
+            prop_assert_eq!(Notice::of(&bytes[..RESENT_BYTES - 1]), None);
+            let fence = Notice::fence(run, number);
+            prop_assert_eq!(Notice::of(&fence), Some(Notice::Fence { run, number }));
+            prop_assert_eq!(Notice::of(&fence[..FENCE_BYTES - 1]), None);
         }
     }
 

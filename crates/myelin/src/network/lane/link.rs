@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use myelin_dds::{Guid, Release};
-use myelin_shm::data_plane::publication::SampleHold;
+use myelin_shm::data_plane::publication::{SampleHold, SlotLoan};
 use rustix::io::Errno;
 use rustix::net::sockopt;
 
@@ -19,6 +19,7 @@ use super::frame::{Frame, HEADER_BYTES, Head};
 use super::tls::{RECORD_BYTES_MAX, TlsStream};
 use crate::network::flow_control::FlowControl;
 use crate::network::lock;
+use crate::network::reader::LaneTarget;
 
 /// The bytes' way over a connection.
 pub(super) enum Stream {
@@ -172,7 +173,7 @@ impl InFlight {
     }
 }
 
-/// CycloneDDS has its reference until all readers have acknowledged it.
+/// A sample that DDS sends again is under way until all readers have acknowledged it.
 impl Release for InFlight {
     fn released(&self, _bytes: usize) {}
 }
@@ -437,15 +438,23 @@ pub(super) struct Incoming {
 struct Body {
     frame: Frame,
     bytes: usize,
-    /// `None`: nobody wants it.
-    buffer: Option<Buffer>,
+    memory: Memory,
     filled: usize,
 }
 
+/// Where an arriving sample goes.
+pub(super) enum Memory {
+    /// Straight into the queue of the only subscriber.
+    Slot(SlotLoan, LaneTarget),
+    Buffer(Buffer),
+    /// Nobody wants it.
+    None,
+}
+
 /// What has arrived.
-pub(super) enum Arrived {
-    /// A frame, with its body.
-    Frame(Frame, Option<Buffer>),
+pub(super) enum Received {
+    /// A frame, with the body of a sample.
+    Frame(Frame, Memory),
     /// A part of one.
     Part,
 }
@@ -479,15 +488,19 @@ impl Incoming {
     pub(super) fn read(
         &mut self,
         stream: &Stream,
-        wanted: impl FnOnce(&Frame, usize) -> Result<Option<Buffer>, Ended>,
-    ) -> Result<Arrived, Ended> {
+        wanted: impl FnOnce(&Frame, usize) -> Result<Memory, Ended>,
+    ) -> Result<Received, Ended> {
         if let Some(body) = &mut self.body {
             let left = body.bytes - body.filled;
-            let read = match &mut body.buffer {
-                Some(buffer) => {
+            let read = match &mut body.memory {
+                Memory::Slot(slot, _) => {
+                    let room = &mut slot.bytes_mut()[body.filled..];
+                    some(|| stream.read(&mut *room))?
+                }
+                Memory::Buffer(buffer) => {
                     buffer.fill(left, |room| some(|| stream.read_uninit(&mut *room)))?
                 }
-                None => {
+                Memory::None => {
                     let mut scratch = [0; SCRATCH_BYTES];
                     let most = left.min(SCRATCH_BYTES);
                     some(|| stream.read(&mut scratch[..most]))?
@@ -495,22 +508,24 @@ impl Incoming {
             };
             body.filled += read;
             if body.filled < body.bytes {
-                return Ok(Arrived::Part);
+                return Ok(Received::Part);
             }
-            let Body { frame, buffer, .. } = self.body.take().expect("as above");
-            return Ok(Arrived::Frame(frame, buffer));
+            let Body { frame, memory, .. } = self.body.take().expect("as above");
+            return Ok(Received::Frame(frame, memory));
         }
         self.filled += some(|| stream.read(&mut self.header[self.filled..]))?;
         if self.filled < HEADER_BYTES {
-            return Ok(Arrived::Part);
+            return Ok(Received::Part);
         }
         self.filled = 0;
         let frame = Frame::decode(&self.header).ok_or(Ended::Gone)?;
-        let Frame::Sample { bytes, .. } = frame else { return Ok(Arrived::Frame(frame, None)) };
+        let Frame::Sample { bytes, .. } = frame else {
+            return Ok(Received::Frame(frame, Memory::None));
+        };
         let bytes = usize::try_from(bytes).map_err(|_| Ended::Gone)?;
-        let buffer = wanted(&frame, bytes)?;
-        self.body = Some(Body { frame, bytes, buffer, filled: 0 });
-        Ok(Arrived::Part)
+        let memory = wanted(&frame, bytes)?;
+        self.body = Some(Body { frame, bytes, memory, filled: 0 });
+        Ok(Received::Part)
     }
 }
 
@@ -584,10 +599,13 @@ mod tests {
         let pool = Arc::default();
         loop {
             link.flush();
-            match incoming.read(stream, |_, bytes| Ok(Buffer::new(&pool, bytes))) {
-                Ok(Arrived::Part) | Err(Ended::Empty) => {}
-                Ok(Arrived::Frame(frame, body)) => {
-                    if let (Frame::Sample { number, head, .. }, Some(body)) = (frame, body) {
+            let memory = |bytes| Memory::Buffer(Buffer::new(&pool, bytes).unwrap());
+            match incoming.read(stream, |_, bytes| Ok(memory(bytes))) {
+                Ok(Received::Part) | Err(Ended::Empty) => {}
+                Ok(Received::Frame(frame, body)) => {
+                    if let (Frame::Sample { number, head, .. }, Memory::Buffer(body)) =
+                        (frame, body)
+                    {
                         assert_eq!((head.bytes(), body.len()), (&b"head"[..], BYTES));
                         assert!(body.iter().all(|byte| *byte == number as u8), "torn");
                     }

@@ -1,5 +1,6 @@
-//! The lane: large samples between Myelin nodes go by TCP, and DDS carries a reference to each, which
-//! keeps their order and counts them (`docs/decisions/0023-bulk-lane.md`).
+//! The lane: the samples of topics with large ones go by TCP between Myelin nodes. DDS begins, serves
+//! all readers that have no lane, and brings what the lane has lost
+//! (`docs/decisions/0023-bulk-lane.md`).
 //!
 //! Each node listens, and announces where. A node whose reader takes large samples of a publisher
 //! elsewhere dials that node and subscribes; all its readers share the connection, and each sample
@@ -28,22 +29,22 @@ use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SocketFlags, SocketType};
 
 pub(super) use address::LaneAddress;
-pub(super) use buffer::Pool;
-pub(super) use frame::{Frame, Head, NOTICE_BYTES, Notice};
+pub(super) use buffer::{Arrived, Pool};
+pub(super) use frame::{Frame, Head, Notice, RESENT_BYTES};
 pub(super) use inbox::{LaneInbox, Next};
 pub(super) use link::{Delivery, InFlight, Link};
 pub(super) use tls::Identity;
 
 use self::buffer::Buffer;
 use self::frame::Token;
-use self::link::{Arrived, Ended, Incoming, Stream};
+use self::link::{Ended, Incoming, Memory, Received, Stream};
 use self::tls::TlsStream;
 use super::lock;
 use super::reader::LaneTarget;
 use super::task_queue::{Task, TaskQueue};
 use crate::Error;
 
-/// Smaller samples go by DDS: a reference costs as much as they do.
+/// A topic with smaller samples alone stays on DDS.
 pub(super) const LANE_BYTES_MIN: usize = 32 << 10;
 
 /// A node's part in the lane, while its network is open. Dropping it closes all connections.
@@ -93,11 +94,11 @@ struct Subscription {
 }
 
 /// A sample that has come by the lane.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct LaneSample {
     /// The bytes before the payload in a message of DDS.
     pub(super) head: Head,
-    pub(super) payload: Arc<Buffer>,
+    pub(super) payload: Arrived,
 }
 
 /// Holds a subscription.
@@ -357,14 +358,14 @@ impl Reactor {
             let role = peer.role;
             let wanted = |frame: &Frame, bytes: usize| match (role, frame) {
                 (Role::Source(_), Frame::Sample { writer, .. }) => {
-                    let is_wanted = !targets(&lock(&shared.state), writer, number).is_empty();
-                    Ok(is_wanted.then(|| Buffer::new(pool, bytes)).flatten())
+                    let targets = targets(&lock(&shared.state), writer, number);
+                    Ok(memory(targets, bytes, pool))
                 }
                 _ => Err(Ended::Gone),
             };
             match peer.incoming.read(peer.link.stream(), wanted) {
-                Ok(Arrived::Part) => {}
-                Ok(Arrived::Frame(frame, body)) => {
+                Ok(Received::Part) => {}
+                Ok(Received::Frame(frame, body)) => {
                     if !self.receive(number, frame, body) {
                         return self.close(number);
                     }
@@ -380,7 +381,7 @@ impl Reactor {
     }
 
     /// Handles a frame. False if the peer must not send it.
-    fn receive(&mut self, number: u64, frame: Frame, body: Option<Buffer>) -> bool {
+    fn receive(&mut self, number: u64, frame: Frame, body: Memory) -> bool {
         let Reactor { shared, peers, .. } = self;
         let Some(peer) = peers.get_mut(&number) else { return true };
         match (peer.role, frame) {
@@ -417,15 +418,23 @@ impl Reactor {
             (Role::Taker(_), Frame::Acknowledged { writer, number }) => {
                 peer.link.acknowledge(&writer, number);
             }
-            (Role::Source(node), Frame::Started { writer, reader, number: first }) => {
+            (Role::Source(node), Frame::Started { writer, reader, run }) => {
                 self.dials.remove(&node); // it works: the next fault is another one
                 let state = lock(&shared.state);
                 let wish = state.subscriptions.get(&(writer, reader));
                 let target = wish.filter(|it| it.link == Some(number)).map(|it| it.target.clone());
                 drop(state);
                 if let Some(target) = target {
-                    target.start(first);
+                    target.pause(run);
                 }
+            }
+            (Role::Source(_), Frame::Run { writer, run, fence, number: first }) => {
+                let targets = targets(&lock(&shared.state), &writer, number);
+                targets.iter().for_each(|target| target.run(run, fence, first));
+            }
+            (Role::Source(_), Frame::Paused { writer, run }) => {
+                let targets = targets(&lock(&shared.state), &writer, number);
+                targets.iter().for_each(|target| target.pause(run));
             }
             (Role::Source(_), Frame::Ended { writer }) => {
                 let mut state = lock(&shared.state);
@@ -443,10 +452,20 @@ impl Reactor {
                 Role::Source(_),
                 Frame::Sample { writer, number: sample, head, wants_acknowledgement, .. },
             ) => {
-                if let Some(body) = body {
-                    let payload = LaneSample { head, payload: Arc::new(body) };
-                    let targets = targets(&lock(&shared.state), &writer, number);
-                    targets.iter().for_each(|target| target.receive(sample, payload.clone()));
+                match body {
+                    Memory::Slot(slot, target) => {
+                        let payload = Arrived::Slot(slot);
+                        target.receive(sample, LaneSample { head, payload });
+                    }
+                    Memory::Buffer(buffer) => {
+                        let buffer = Arc::new(buffer);
+                        let targets = targets(&lock(&shared.state), &writer, number);
+                        for target in targets {
+                            let payload = Arrived::Buffer(buffer.clone());
+                            target.receive(sample, LaneSample { head, payload });
+                        }
+                    }
+                    Memory::None => {}
                 }
                 if wants_acknowledgement {
                     peer.link.control(&Frame::Acknowledged { writer, number: sample });
@@ -646,6 +665,19 @@ impl Peer {
 fn targets(state: &State, writer: &Guid, link: u64) -> Vec<LaneTarget> {
     let all = state.subscriptions.range((*writer, Guid::default())..=(*writer, [u8::MAX; 16]));
     all.filter(|(_, wish)| wish.link == Some(link)).map(|(_, wish)| wish.target.clone()).collect()
+}
+
+/// The memory for a sample of these readers.
+fn memory(mut targets: Vec<LaneTarget>, bytes: usize, pool: &Arc<Pool>) -> Memory {
+    let only = if targets.len() == 1 { targets.pop() } else { None };
+    if let Some(target) = only {
+        match target.loan(bytes) {
+            Some(slot) => return Memory::Slot(slot, target),
+            None => targets.push(target),
+        }
+    }
+    let buffer = if targets.is_empty() { None } else { Buffer::new(pool, bytes) };
+    buffer.map_or(Memory::None, Memory::Buffer)
 }
 
 fn of_writer<'a>(
