@@ -92,8 +92,7 @@ impl Arena {
         let slot_bytes = slot_bytes_for(length);
         let have = self.classes.iter().find(|class| class.slot_bytes == slot_bytes);
         let have = have.map_or(0, |class| class.slots);
-        let few = if slot_bytes <= LARGE_SLOT_BYTES { SLOTS_FIRST_MIN } else { 1 };
-        let first = (FIRST_SEGMENT_BYTES / slot_bytes).clamp(few, SLOTS_FIRST_MAX);
+        let first = (FIRST_SEGMENT_BYTES / slot_bytes).clamp(1, SLOTS_FIRST_MAX);
         let most = (SEGMENT_BYTES_MAX / slot_bytes).max(1);
         let slots = if have == 0 { first } else { have.min(most).max(1) };
         Growth { segment: self.segments, slot_bytes, slots: slots as u32 }
@@ -154,13 +153,11 @@ pub fn slot_bytes_for(length: u64) -> u64 {
 pub const SLOT_ALIGN: u64 = 64;
 const SLOT_BYTES_MIN: u64 = 128;
 const PAGE_BYTES: u64 = 4096;
-/// The first segment of a class has this size, within the next two limits: enough slots that the
-/// publisher reads its subscribers' announcements only every few samples. In a model there are few,
-/// so that they are soon reused.
+/// The first segment of a class has this size, within one slot and the next limit: enough small slots
+/// that the publisher reads its subscribers' announcements only every few samples. For large ones it
+/// reads them each time (`LARGE_BYTES`), and a locked process has all of their memory at once. In a
+/// model there are few, so that they are soon reused.
 const FIRST_SEGMENT_BYTES: u64 = 512 << 10;
-const SLOTS_FIRST_MIN: u64 = if cfg!(loom) { 2 } else { 4 };
-/// Larger slots are made one by one, from the first on.
-const LARGE_SLOT_BYTES: u64 = 32 << 20;
 const SLOTS_FIRST_MAX: u64 = if cfg!(loom) { 2 } else { 16 };
 const SEGMENT_BYTES_MAX: u64 = 16 << 20;
 
