@@ -815,6 +815,9 @@ typedef struct myelin_node_options {
   // Who this process is for other hosts, such as /robot/camera: what it sends is encrypted, and it
   // talks to processes of the same keystore alone; otherwise MYELIN_ENCLAVE, or no protection.
   const char *enclave;
+  // Large samples go by TCP to Myelin nodes of other hosts, at a fraction of the CPU of RTPS: 1 yes,
+  // -1 no, 0 as in MYELIN_BULK_LANE, or else yes.
+  int32_t bulk_lane;
 } myelin_node_options;
 
 // A sample as an observer has seen it.

@@ -66,6 +66,9 @@ pub struct myelin_node_options {
     /// Who this process is for other hosts, such as /robot/camera: what it sends is encrypted, and it
     /// talks to processes of the same keystore alone; otherwise MYELIN_ENCLAVE, or no protection.
     pub enclave: *const c_char,
+    /// Large samples go by TCP to Myelin nodes of other hosts, at a fraction of the CPU of RTPS: 1 yes,
+    /// -1 no, 0 as in MYELIN_BULK_LANE, or else yes.
+    pub bulk_lane: i32,
 }
 
 /// A named byte string of a node or an endpoint, which others see in the graph, for programs that
@@ -177,6 +180,9 @@ unsafe fn with(
     }
     if let Some(enclave) = optional(options.enclave, "enclave")? {
         node = node.enclave(enclave);
+    }
+    if options.bulk_lane != 0 {
+        node = node.bulk_lane(options.bulk_lane > 0);
     }
     if options.lease_ns != 0 {
         node = node.lease(text::duration(options.lease_ns));

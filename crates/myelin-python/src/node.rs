@@ -60,7 +60,7 @@ impl Node {
     #[pyo3(signature = (
         name, *, domain=None, group=None, runtime_dir=None, latency_guard=false, network=None, interface=None,
         peers=None, lease=None, thread_name=None, thread_cpus=None, thread_fifo=None, namespace=None,
-        attributes=None, match_limit=None, keystore=None, enclave=None
+        attributes=None, match_limit=None, keystore=None, enclave=None, bulk_lane=None
     ))]
     #[expect(clippy::too_many_arguments, reason = "named in Python")]
     fn new(
@@ -82,6 +82,7 @@ impl Node {
         match_limit: Option<f64>,
         keystore: Option<PathBuf>,
         enclave: Option<&str>,
+        bulk_lane: Option<bool>,
     ) -> PyResult<Node> {
         let threads = Threads {
             name: thread_name.unwrap_or_default(),
@@ -127,6 +128,9 @@ impl Node {
         }
         if let Some(enclave) = enclave {
             builder = builder.enclave(enclave);
+        }
+        if let Some(on) = bulk_lane {
+            builder = builder.bulk_lane(on);
         }
         let node = call(py, || builder.open())?;
         let inner = GilCell::new(Some(Released::new(node)));

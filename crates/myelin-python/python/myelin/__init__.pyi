@@ -394,6 +394,7 @@ class Node(_Managed):
         match_limit: float | None = None,
         keystore: str | os.PathLike[str] | None = None,
         enclave: str | None = None,
+        bulk_lane: bool | None = None,
     ) -> None: ...
     @property
     def name(self) -> str: ...
