@@ -305,12 +305,17 @@ impl Writer {
         Ok(RawLoan { length, memory: Memory::Slot(slot) })
     }
 
-    /// A loan that needs no writer; `None` for a payload of up to 104 B, which has no slot.
+    /// A loan that needs no writer; `None` for a payload of up to 104 B, which has no slot, and for the
+    /// last loan, which [`publish_copy`](Self::publish_copy) needs.
     ///
     /// # Errors
     /// As for [`loan`](Self::loan).
     pub fn loan_slot(&mut self, length: u64) -> Result<Option<SlotLoan>, Error> {
-        if length <= INLINE_BYTES_MAX as u64 {
+        if self.shared.changed.load(Ordering::Relaxed) {
+            self.refresh(); // loans that were dropped
+        }
+        let is_last = self.loans + 1 >= self.shared.qos().loans_max;
+        if is_last || length <= INLINE_BYTES_MAX as u64 {
             return Ok(None);
         }
         let raw = self.loan(length)?;
@@ -816,17 +821,18 @@ mod tests {
     #[test]
     fn a_slot_loan_is_filled_without_its_writer_and_goes_back_if_it_is_dropped() {
         let topic = Topic { name: "t".into(), type_name: "T".into(), type_hash: 1 };
-        let qos = PublisherQos { loans_max: 1, ..PublisherQos::default() };
+        let qos = PublisherQos { loans_max: 2, ..PublisherQos::default() };
         let (mut writer, _) = Writer::create(1, &topic, qos).unwrap();
         assert!(writer.loan_slot(INLINE_BYTES_MAX as u64).unwrap().is_none());
         let dropped = writer.loan_slot(4096).unwrap().unwrap();
         let place = dropped.bytes().as_ptr();
-        assert!(matches!(writer.loan_slot(4096), Err(Error::TooManyLoans { .. })));
+        assert!(writer.loan_slot(4096).unwrap().is_none());
+        writer.publish_copy(&[1; 4096]).expect("it has the last loan");
         std::thread::spawn(move || drop(dropped)).join().unwrap();
         let mut loan = writer.loan_slot(4096).unwrap().unwrap();
         assert_eq!(loan.bytes().as_ptr(), place);
         loan.bytes_mut().fill(7);
-        assert_eq!(writer.publish_slot(&mut loan).unwrap().sequence, 0);
+        assert_eq!(writer.publish_slot(&mut loan).unwrap().sequence, 1);
         let mut late = writer.loan_slot(4096).unwrap().unwrap();
         drop(writer);
         late.bytes_mut().fill(8);

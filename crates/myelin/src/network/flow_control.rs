@@ -305,6 +305,11 @@ impl FlowControl {
         })
     }
 
+    /// Whether a reader is passed over because it did not acknowledge.
+    pub(super) fn is_silent(&self, reader: &Guid) -> bool {
+        lock(&self.readers).silent.contains(reader)
+    }
+
     /// The readers that did not acknowledge and now do: the publisher waits for them again.
     pub(super) fn take_answering(&self, answers: impl Fn(&Guid) -> bool) -> Vec<Guid> {
         self.change(|readers| {

@@ -34,6 +34,10 @@ impl<M> PendingSamples<M> {
         self.messages.front().map(|(message, _)| message)
     }
 
+    pub(super) fn iter(&self) -> impl Iterator<Item = &M> {
+        self.messages.iter().map(|(message, _)| message)
+    }
+
     pub(super) fn pop_front(&mut self) -> Option<M> {
         let (message, bytes) = self.messages.pop_front()?;
         self.bytes -= bytes;

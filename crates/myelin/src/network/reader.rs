@@ -16,7 +16,7 @@ use super::backlog::{Backlog, give_way};
 use super::dds_endpoint::DdsEndpoint;
 use super::flow_channel::{FlowKind, FlowMessage};
 use super::host::{Host, Kind};
-use super::lane::{Arrived, LaneInbox, LaneSample, LaneSubscription, Next, Notice, RESENT_BYTES};
+use super::lane::{Arrived, LaneInbox, LaneSample, LaneSubscription, Next, Notice, PREFIX_BYTES};
 use super::pending_samples::PendingSamples;
 use super::session::Session;
 use super::task_queue::{Task, TaskQueue};
@@ -112,13 +112,15 @@ struct Received {
     sequence: Option<u64>,
     /// Its number in the lane, if it is not counted yet.
     number: Option<u64>,
+    /// The number of the last one in the lane before it, if that is not counted yet.
+    after: Option<u64>,
     body: Body,
 }
 
 enum Body {
     Message(Message),
-    /// A sample that the lane has lost, in a message that sends it again.
-    Resent(Message),
+    /// Behind a notice in the message.
+    Noticed(Message),
     Lane(LaneSample),
     /// There is no sample at this place of the count.
     Nothing,
@@ -129,12 +131,14 @@ impl Received {
     fn of(message: Message, notices: bool) -> Received {
         let (writer, sequence) = (message.writer(), message.sequence());
         let sequence = Some(sequence).filter(|known| *known > 0);
-        let (number, body) = match notices.then(|| Notice::of(message.bytes())).flatten() {
-            None => (None, Body::Message(message)),
-            Some(Notice::Resent(number)) => (Some(number), Body::Resent(message)),
-            Some(Notice::Fence { .. }) => (None, Body::Nothing),
+        let notice = if notices { Notice::of(message.bytes()) } else { None };
+        let (number, after, body) = match notice {
+            None => (None, None, Body::Message(message)),
+            Some(Notice::Resent(number)) => (Some(number), None, Body::Noticed(message)),
+            Some(Notice::After(number)) => (None, Some(number), Body::Noticed(message)),
+            Some(Notice::Fence { .. }) => (None, None, Body::Nothing),
         };
-        Received { writer, sequence, number, body }
+        Received { writer, sequence, number, after, body }
     }
 
     fn next(writer: u64, next: Next<Message, LaneSample>) -> Received {
@@ -143,13 +147,13 @@ impl Received {
             Next::Sample(number, sample) => (None, Some(number), Body::Lane(sample)),
             Next::Fence(sequence) => (Some(sequence), None, Body::Nothing),
         };
-        Received { writer, sequence, number, body }
+        Received { writer, sequence, number, after: None, body }
     }
 
     /// The bytes that it takes.
     fn size(&self) -> usize {
         match &self.body {
-            Body::Message(message) | Body::Resent(message) => message.bytes().len(),
+            Body::Message(message) | Body::Noticed(message) => message.bytes().len(),
             Body::Lane(sample) => sample.payload.len(),
             Body::Nothing => 0,
         }
@@ -159,7 +163,7 @@ impl Received {
     fn payload(&self, wire: &Wire) -> Option<&[u8]> {
         let message = match &self.body {
             Body::Message(message) => message.bytes(),
-            Body::Resent(message) => message.bytes().get(RESENT_BYTES..)?,
+            Body::Noticed(message) => message.bytes().get(PREFIX_BYTES..)?,
             Body::Lane(LaneSample { head, payload }) => {
                 let expected = wire.head(payload.len()).ok()?;
                 return (expected.bytes() == head.bytes()).then_some(payload);
@@ -181,14 +185,19 @@ struct Counts {
 impl Counts {
     /// Whether the lane has brought it before, or it is from before the match.
     fn has(&self, received: &Received) -> bool {
-        let is_resent = matches!(received.body, Body::Resent(_));
+        let is_resent = matches!(received.body, Body::Noticed(_));
         is_resent && received.number.is_some_and(|it| self.number.is_none_or(|newest| it <= newest))
     }
 
     /// Counts a sample, and returns how many before it are lost.
     fn count(&mut self, received: &mut Received) -> u64 {
-        let Received { sequence, number, .. } = received;
-        gap(&mut self.sequence, sequence.take()) + gap(&mut self.number, number.take())
+        let Received { sequence, number, after, .. } = received;
+        let mut lost = gap(&mut self.sequence, sequence.take());
+        if let (Some(after), Some(newest)) = (after.take(), &mut self.number) {
+            lost += after.saturating_sub(*newest);
+            *newest = after.max(*newest);
+        }
+        lost + gap(&mut self.number, number.take())
     }
 
     /// The lane begins with this number.
@@ -222,6 +231,8 @@ struct RemotePublisher {
     /// Whether it heeds the messages of the flow topic.
     listens: bool,
     route: Route,
+    /// It has ended, and the subscriber has not had room for all that it has sent.
+    is_gone: bool,
     counts: Counts,
     backlog: Backlog,
     /// Whether it was asked to wait.
@@ -375,9 +386,8 @@ impl ReaderState {
                 }
                 self.settings(&group, session.host)
             };
-            let (shared, queue) = (Arc::downgrade(self), session.queue.clone());
-            let watch = ReaderListener { shared, number, queue };
-            let reader = Reader::create(&session.participant, &settings, Box::new(watch));
+            let listener = Box::new(self.listener(number, session));
+            let reader = Reader::create(&session.participant, &settings, listener);
             let reader = reader.map_err(network_error)?;
             let guid = reader.guid().map_err(network_error)?;
             let mut group = lock(group);
@@ -386,6 +396,10 @@ impl ReaderState {
             }
         }
         Ok(())
+    }
+
+    fn listener(self: &Arc<Self>, number: usize, session: &Session) -> ReaderListener {
+        ReaderListener { shared: Arc::downgrade(self), number, queue: session.queue.clone() }
     }
 
     /// Closes the readers: the way to other hosts has gone.
@@ -417,8 +431,8 @@ impl ReaderState {
     }
 
     /// Updates the publishers. Called by the node's thread.
-    pub(super) fn refresh(&self, session: &Session) {
-        for group in &self.groups {
+    pub(super) fn refresh(self: &Arc<Self>, session: &Session) {
+        for (number, group) in self.groups.iter().enumerate() {
             let (reader, waited) = {
                 let group = lock(group);
                 (group.connection.reader().cloned(), group.waited)
@@ -434,6 +448,10 @@ impl ReaderState {
                 continue;
             };
             let is_there = |handle: &u64| found.iter().any(|each| each.handle == *handle);
+            let listener = self.listener(number, session);
+            for handle in group.ended(is_there) {
+                listener.end(self, &mut group, handle);
+            }
             group.forget(is_there);
             let declined: Vec<_> =
                 group.publishers.extract_if(.., |_, it| it.is_declined()).collect();
@@ -469,6 +487,7 @@ impl ReaderState {
                     lane: None,
                     listens: is_of_myelin && matches!(route, Route::Proxy(_)),
                     route,
+                    is_gone: false,
                     counts: group.remember(&guid),
                     backlog: Backlog::default(),
                     waits: group.full,
@@ -538,12 +557,15 @@ impl ReaderState {
 
     /// Passes on all waiting samples, of all groups. Called by the node's thread. True if some had
     /// no room.
-    pub(super) fn pass_on_all(&self, session: &Session) -> bool {
+    pub(super) fn pass_on_all(self: &Arc<Self>, session: &Session) -> bool {
         let mut some_full = false;
         for group in &self.groups {
             let mut group = lock(group);
             let is_full = self.pass_on_pending(&mut group);
             some_full |= is_full;
+            if !is_full && group.publishers.values().any(|publisher| publisher.is_gone) {
+                session.queue.push(Task::Reader(Arc::downgrade(self)));
+            }
             if is_full && !group.full {
                 group.full_count = group.full_count.wrapping_add(1);
             }
@@ -603,9 +625,7 @@ impl ReaderState {
                 Some(publisher).filter(is_it).map(|publisher| (*handle, publisher))
             });
             let Some((publisher, end)) = found else { continue };
-            let (shared, queue) = (Arc::downgrade(self), session.queue.clone());
-            let target =
-                LaneTarget { listener: ReaderListener { shared, number, queue }, publisher };
+            let target = LaneTarget { listener: self.listener(number, session), publisher };
             // Others drop samples for good, and a fence may be among them.
             let waits = request.delivery == Delivery::Awaited && end.is_reliable;
             let subscription = lane.subscribe(end.node, message.writer, message.reader, target);
@@ -633,16 +653,13 @@ impl ReaderState {
             return Passed::Not(received);
         };
         let Route::Proxy(proxy) = &mut publisher.route else { return Passed::On };
-        match &received.body {
-            Body::Message(message)
-                if publisher.listens && Notice::of(message.bytes()).is_some() =>
-            {
-                received.body = Body::Nothing; // it is from before the match
-            }
-            Body::Resent(_) if publisher.counts.has(&received) => {
-                (received.number, received.body) = (None, Body::Nothing);
-            }
-            _ => {}
+        if publisher.listens
+            && let Body::Message(message) = received.body
+        {
+            received = Received::of(message, true); // its publisher was unknown
+        }
+        if publisher.counts.has(&received) {
+            (received.number, received.body) = (None, Body::Nothing);
         }
         let is_sample = !matches!(received.body, Body::Nothing);
         let bytes = received.payload(&self.wire).map(<[u8]>::len);
@@ -763,11 +780,20 @@ impl Group {
         self.count_lost(gone);
     }
 
-    /// Removes publishers that are not there any more.
+    /// The publishers that are not there any more.
+    fn ended(&self, is_there: impl Fn(&u64) -> bool) -> Vec<u64> {
+        self.publishers.keys().filter(|handle| !is_there(handle)).copied().collect()
+    }
+
+    /// Removes publishers that are not there any more, once the subscriber has had room for all that
+    /// they have sent and it has acknowledged.
     fn forget(&mut self, is_there: impl Fn(&u64) -> bool) {
-        let Group { publishers, gone, .. } = self;
+        let Group { publishers, gone, waiting, request, .. } = self;
         publishers.retain(|handle, publisher| {
-            let stays = is_there(handle);
+            let is_there = is_there(handle);
+            let waits = || waiting.iter().any(|next| next.writer == *handle);
+            publisher.is_gone = !is_there && request.delivery == Delivery::Awaited && waits();
+            let stays = is_there || publisher.is_gone;
             if !stays {
                 gone.push((publisher.guid, publisher.counts));
             }
@@ -891,6 +917,15 @@ impl LaneTarget {
 }
 
 impl ReaderListener {
+    /// A publisher has ended: its lane holds up nothing any more.
+    fn end(&self, shared: &ReaderState, group: &mut Group, publisher: u64) {
+        let its = group.publishers.get_mut(&publisher);
+        if let Some(end) = its.and_then(|it| it.lane.as_mut()) {
+            end.inbox.end();
+            self.pass_on_ready(shared, group, publisher);
+        }
+    }
+
     /// Passes on what a publisher's lane no longer holds up.
     fn pass_on_ready(&self, shared: &ReaderState, group: &mut Group, publisher: u64) {
         loop {

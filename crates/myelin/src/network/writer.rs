@@ -16,7 +16,9 @@ use super::dds_endpoint::DdsEndpoint;
 use super::flow_channel::{FlowKind, FlowMessage};
 use super::flow_control::{FlowControl, WakeThreshold, Window};
 use super::host::Kind;
-use super::lane::{Delivery, Frame, Head, InFlight, LANE_BYTES_MIN, Link, Notice, Pool};
+use super::lane::{
+    Delivery, Frame, Head, InFlight, LANE_BYTES_MIN, Link, Notice, PREFIX_BYTES, Pool,
+};
 use super::session::Session;
 use super::task_queue::{Task, TaskQueue};
 use super::user_data::Discovered;
@@ -148,6 +150,8 @@ struct Output {
     /// How often the lane has begun, and how many samples it has carried.
     runs: u64,
     numbered: u64,
+    /// How many readers DDS had matched, if there are some, and all are Myelin's.
+    all_of_myelin: Option<u32>,
     /// The publisher has gone.
     closed: bool,
 }
@@ -330,6 +334,7 @@ impl NetworkWriter {
         if self.keeps {
             output.keep(head.bytes(), payload);
         }
+        let after = self.shared.after_lane(&output);
         let Some(BoundWriter { writer, .. }) = &output.writer else {
             // Kept samples count for the window, even while nothing is sent.
             if let Some(window) = &self.window {
@@ -338,6 +343,7 @@ impl NetworkWriter {
             return Ok(());
         };
         let flow = &self.shared.flow;
+        let bytes = bytes + after.map_or(0, |after| after.len() as u64);
         flow.enter(bytes);
         // The message is made while earlier ones are under way. This thread has the output
         // meanwhile: acknowledgements do not need it.
@@ -349,7 +355,13 @@ impl NetworkWriter {
                 writer.request_acknowledgements();
             }
         };
-        let written = writer.write(head.bytes(), payload, flow.clone(), hold_back);
+        let written = match after {
+            None => writer.write(head.bytes(), payload, flow.clone(), hold_back),
+            Some(after) => {
+                let head = [&after, head.bytes()].concat();
+                writer.write(&head, payload, flow.clone(), hold_back)
+            }
+        };
         output.written += u64::from(written.is_ok());
         self.outcome(output, written)
     }
@@ -620,12 +632,14 @@ impl WriterState {
         let Some(BoundWriter { writer, .. }) = lock(&self.output).writer.clone() else { return };
         let (mut found, mut there, mut elsewhere) =
             (BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
+        let mut has_foreign = false;
         let mut ready = lock(&self.ready);
         let _ = writer.visit_matched(&mut |endpoint: Endpoint| {
             there.insert(endpoint.guid);
             let discovered = Discovered::read(&endpoint, false, session.host);
             if discovered != Discovered::ThisHost {
                 elsewhere.insert(endpoint.guid);
+                has_foreign |= !matches!(discovered, Discovered::OtherHost(_));
             }
             let buffer_bytes = match &discovered {
                 Discovered::OtherHost(data) if ready.0.contains(&endpoint.guid) => {
@@ -651,6 +665,8 @@ impl WriterState {
         let matches = lock(&self.matches);
         ready.forget_the_gone(&there, |reader| matches.values().any(|each| each.guid == *reader));
         drop((ready, matches));
+        let all_of_myelin = (!has_foreign && !there.is_empty()).then_some(there.len() as u32);
+        lock(&self.output).all_of_myelin = all_of_myelin;
         self.refresh_lanes(elsewhere, there.len() as u32, &found, session);
         self.update(found);
     }
@@ -685,6 +701,14 @@ impl WriterState {
         lane.links.iter().for_each(|link| link.control(&begun));
         output.lane = Some(lane);
         self.has_lane.store(true, Ordering::SeqCst);
+    }
+
+    /// What goes in front of a sample by DDS, once the lane has carried some: how many.
+    fn after_lane(&self, output: &Output) -> Option<[u8; PREFIX_BYTES]> {
+        // ORDER: as in `takes_lane`. A DDS program would not understand it.
+        let is_understood =
+            || output.all_of_myelin == Some(self.dds_matched.load(Ordering::Acquire));
+        (output.numbered > 0 && is_understood()).then(|| Notice::after(output.numbered))
     }
 
     /// Ends the run, if there is one: what follows goes by DDS.
@@ -750,7 +774,10 @@ impl WriterState {
             return false;
         }
         let mut lanes = lock(&self.lanes);
-        if !lanes.readers.contains(reader) {
+        // A fence must not be lost.
+        let is_waited_for = || self.with_writer(|writer| writer.is_waited_for(reader));
+        let is_lost = self.flow.is_silent(reader) && is_waited_for() == Some(false);
+        if !lanes.readers.contains(reader) || is_lost {
             return false;
         }
         let earlier = lanes.subscribed.insert(*reader, link.clone());

@@ -304,6 +304,77 @@ pub(crate) fn take_patiently() {
 }
 
 #[test]
+fn after_a_cut_longer_than_the_lease_the_lane_goes_on() {
+    let Some(hosts) = Hosts::new() else { return };
+    let mut taker = hosts.other.run("take_before_and_after_a_cut");
+    taker.hears("ready");
+    let mut publisher = hosts.one.run("publish_until_missed_and_again");
+    taker.hears("half");
+    hosts.link(false);
+    publisher.say("cut");
+    publisher.hears("missed");
+    taker.hears("missed");
+    hosts.link(true);
+    publisher.say("mended");
+    taker.ends();
+    publisher.ends();
+}
+
+fn cut_off(node: &Node) -> Topic<[u8]> {
+    node.topic("cut off").depth(4).reliable(WATCHDOG)
+}
+
+pub(crate) fn publish_until_missed_and_again() {
+    let node = node("publisher");
+    let publisher = cut_off(&node).publisher().unwrap();
+    assert!(publisher.wait_for_match(1, WATCHDOG));
+    publish(&publisher, 0..MIXED);
+    heard("cut");
+    let mut next = MIXED;
+    while publisher.matched() > 0 {
+        publish(&publisher, next..next + 1);
+        next += 1;
+    }
+    say("missed");
+    heard("mended");
+    assert!(publisher.wait_for_match(1, WATCHDOG));
+    let (first, before) = (next, sent_by_tcp());
+    while next < first + MIXED || sent_by_tcp() - before < ENOUGH_BYTES {
+        assert!(next < first + MIXED_MAX, "they go by UDP");
+        publish(&publisher, next..next + 2);
+        next += 2;
+    }
+    publisher.publish_copy(&[0; LAST_BYTES]).unwrap();
+    until("the other side to have gone", || publisher.matched() == 0);
+}
+
+pub(crate) fn take_before_and_after_a_cut() {
+    let node = node("taker");
+    let mut subscriber = cut_off(&node).subscriber().unwrap();
+    say("ready");
+    take(&mut subscriber, 0..MIXED);
+    assert_eq!(subscriber.lost(), 0);
+    say("half");
+    until("the publisher to be missed", || subscriber.matched() == 0);
+    say("missed");
+    let found = subscriber.receive(WATCHDOG).unwrap().expect("it goes on");
+    let first = number_of(&found);
+    drop(found);
+    // What went out during the cut; what is published to nobody, such as the last one, is not lost.
+    let lost = subscriber.lost();
+    assert!(lost + 1 >= (first - MIXED).min(2), "{lost} lost before {first}");
+    assert!(MIXED + lost <= first, "{lost} lost before {first}");
+    for number in first + 1.. {
+        let found = subscriber.receive(WATCHDOG).unwrap().expect("every sample comes");
+        if found.len() == LAST_BYTES {
+            break;
+        }
+        assert!(*found == *sample(number), "{} instead of {number}", number_of(&found));
+    }
+    assert_eq!(subscriber.lost(), lost);
+}
+
+#[test]
 fn a_stopped_subscriber_holds_up_no_other_of_large_samples() {
     let Some(hosts) = Hosts::new() else { return };
     let mut takers =

@@ -80,6 +80,8 @@ fn the_other_side() {
         "take_broken" => lane::take_broken(),
         "publish_patiently" => lane::publish_patiently(),
         "take_patiently" => lane::take_patiently(),
+        "publish_until_missed_and_again" => lane::publish_until_missed_and_again(),
+        "take_before_and_after_a_cut" => lane::take_before_and_after_a_cut(),
         "publish_large_past_the_stopped" => lane::publish_large_past_the_stopped(),
         "take_large_in_time" => lane::take_large_in_time(),
         "take_large_with_a_stop" => lane::take_large_with_a_stop(),

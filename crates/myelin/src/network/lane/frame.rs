@@ -1,4 +1,4 @@
-//! The bytes of the lane: frames on a connection, and the two messages in DDS that concern it.
+//! The bytes of the lane: frames on a connection, and the messages in DDS that concern it.
 //! Pure functions of bytes that come from another host; each length is checked before use.
 //!
 //! A frame is a header of [`HEADER_BYTES`], little-endian, and for a sample its payload:
@@ -152,6 +152,8 @@ pub(in crate::network) enum Notice {
     Fence { run: u64, number: u64 },
     /// The message of an earlier sample follows, because the lane has failed.
     Resent(u64),
+    /// The message of a sample follows. In front of it, those up to this number have gone by the lane.
+    After(u64),
 }
 
 impl Notice {
@@ -164,11 +166,13 @@ impl Notice {
     }
 
     /// What goes before the message of a sample that is sent again.
-    pub(in crate::network) fn resent(number: u64) -> [u8; RESENT_BYTES] {
-        let mut bytes = [0; RESENT_BYTES];
-        bytes[..4].copy_from_slice(&RESENT);
-        bytes[4..].copy_from_slice(&number.to_le_bytes());
-        bytes
+    pub(in crate::network) fn resent(number: u64) -> [u8; PREFIX_BYTES] {
+        numbered(RESENT, number)
+    }
+
+    /// What goes before the message of a sample by DDS, once the lane has carried some.
+    pub(in crate::network) fn after(number: u64) -> [u8; PREFIX_BYTES] {
+        numbered(AFTER, number)
     }
 
     /// The notice at the beginning of a message of a Myelin node, if it is one.
@@ -178,10 +182,18 @@ impl Notice {
             FENCE if message.len() == FENCE_BYTES => {
                 Some(Notice::Fence { run: word(message, 4), number: word(message, 12) })
             }
-            RESENT if message.len() >= RESENT_BYTES => Some(Notice::Resent(word(message, 4))),
+            RESENT if message.len() >= PREFIX_BYTES => Some(Notice::Resent(word(message, 4))),
+            AFTER if message.len() >= PREFIX_BYTES => Some(Notice::After(word(message, 4))),
             _ => None,
         }
     }
+}
+
+fn numbered(kind: [u8; 4], number: u64) -> [u8; PREFIX_BYTES] {
+    let mut bytes = [0; PREFIX_BYTES];
+    bytes[..4].copy_from_slice(&kind);
+    bytes[4..].copy_from_slice(&number.to_le_bytes());
+    bytes
 }
 
 fn pair(one: u64, other: u64) -> [u8; 16] {
@@ -197,7 +209,7 @@ fn word(bytes: &[u8], at: usize) -> u64 {
 
 pub(super) const HEADER_BYTES: usize = 56;
 const FENCE_BYTES: usize = 20;
-pub(in crate::network) const RESENT_BYTES: usize = 12;
+pub(in crate::network) const PREFIX_BYTES: usize = 12;
 /// No sample is larger. A receiver takes memory as the bytes arrive.
 pub(super) const SAMPLE_BYTES_MAX: u64 = 4 << 30;
 const MAGIC: [u8; 4] = *b"MyLn";
@@ -213,6 +225,7 @@ const SAMPLE: u8 = 6;
 const ACKNOWLEDGED: u8 = 7;
 const FENCE: [u8; 4] = [0x4d, 0x01, 0, 0];
 const RESENT: [u8; 4] = [0x4d, 0x02, 0, 0];
+const AFTER: [u8; 4] = [0x4d, 0x03, 0, 0];
 
 #[cfg(test)]
 mod tests {
@@ -277,7 +290,9 @@ mod tests {
         fn notices_are_read_as_written(run: u64, number: u64, tail: Vec<u8>) {
             let bytes = [&Notice::resent(number)[..], &tail].concat();
             prop_assert_eq!(Notice::of(&bytes), Some(Notice::Resent(number)));
-            prop_assert_eq!(Notice::of(&bytes[..RESENT_BYTES - 1]), None);
+            prop_assert_eq!(Notice::of(&bytes[..PREFIX_BYTES - 1]), None);
+            let after = [&Notice::after(number)[..], &tail].concat();
+            prop_assert_eq!(Notice::of(&after), Some(Notice::After(number)));
             let fence = Notice::fence(run, number);
             prop_assert_eq!(Notice::of(&fence), Some(Notice::Fence { run, number }));
             prop_assert_eq!(Notice::of(&fence[..FENCE_BYTES - 1]), None);

@@ -15,6 +15,8 @@ pub(in crate::network) struct LaneInbox<M, B> {
     /// The newest run that DDS has reached, and the newest that is over.
     reached: u64,
     over: u64,
+    /// Up to this run, no fence is waited for.
+    given_up: u64,
     /// The run that the lane is in.
     run: Option<Run>,
     /// The number in DDS of the newest fence passed: earlier messages come too late.
@@ -57,6 +59,7 @@ impl<M, B> LaneInbox<M, B> {
             is_connected: false,
             reached: 0,
             over: 0,
+            given_up: 0,
             run: None,
             passed: 0,
             samples: VecDeque::new(),
@@ -97,8 +100,7 @@ impl<M, B> LaneInbox<M, B> {
     /// The publisher sends no more, and none of what is missing.
     pub(in crate::network) fn end(&mut self) {
         self.disconnect();
-        let waiting = self.samples.back().map(|waiting| waiting.run.number);
-        self.reached = self.reached.max(waiting.unwrap_or(0));
+        self.given_up = self.samples.back().map_or(0, |waiting| waiting.run.number);
     }
 
     /// The connection has gone. What is missing comes by DDS, if at all.
@@ -139,7 +141,9 @@ impl<M, B> LaneInbox<M, B> {
         }
         match waiting {
             // By now it is late: a sample takes longer than a message in front of it.
-            Some(Run { number, fence }) if !self.waits => Some(self.pass(number, fence)),
+            Some(Run { number, fence }) if !self.waits || number <= self.given_up => {
+                Some(self.pass(number, fence))
+            }
             _ => None,
         }
     }
@@ -250,7 +254,8 @@ mod tests {
         inbox.run(3, 6);
         inbox.sample(9, 90, 8);
         inbox.end();
-        assert_eq!(all(&mut inbox), [Sample(9, 90)], "its fence may not come any more");
+        let rest = [Fence(6), Sample(9, 90)];
+        assert_eq!(all(&mut inbox), rest, "its fence may not come any more");
         inbox.sample(10, 100, 8);
         assert!(all(&mut inbox).is_empty());
     }

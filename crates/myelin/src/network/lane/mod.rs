@@ -30,7 +30,7 @@ use rustix::net::{self, AddressFamily, SocketFlags, SocketType};
 
 pub(super) use address::LaneAddress;
 pub(super) use buffer::{Arrived, Pool};
-pub(super) use frame::{Frame, Head, Notice, RESENT_BYTES};
+pub(super) use frame::{Frame, Head, Notice, PREFIX_BYTES};
 pub(super) use inbox::{LaneInbox, Next};
 pub(super) use link::{Delivery, InFlight, Link};
 pub(super) use tls::Identity;
