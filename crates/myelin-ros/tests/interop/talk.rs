@@ -1,5 +1,7 @@
 //! Every type, to each middleware and back, on one host and on two.
 
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
 use std::time::Duration;
 
 use myelin::Node;
@@ -36,6 +38,73 @@ fn with_ros_2_on_one_host() {
 #[test]
 fn with_ros_2_on_another_host() {
     every_type("talk::with_ros_2_on_another_host", Middleware::Ros2, Host::other);
+}
+
+/// Our publisher serves a node of ours by TCP, until a DDS program comes: then DDS serves both.
+#[test]
+fn a_dds_program_beside_a_node_with_the_lane() {
+    let (test, middleware) =
+        ("talk::a_dds_program_beside_a_node_with_the_lane", Middleware::CycloneDds);
+    if middleware.program().is_none() {
+        return;
+    }
+    on_own_host(test, || {
+        if std::env::var_os(TAKER).is_some() {
+            return take_images();
+        }
+        let host = Host::other();
+        let publisher = (IMAGE.publisher)(&node(&host), Quality::Reliable);
+        let mut taker = host.command(&std::env::current_exe().unwrap());
+        taker.args([test, "--exact", "--nocapture"]).env(TAKER, "1").stdout(Stdio::piped());
+        let mut taker = taker.spawn().unwrap();
+        let mut taken = BufReader::new(taker.stdout.take().unwrap()).lines();
+        publisher.wait_for_match(1);
+        let mut next = 0;
+        let mut publish = || {
+            publisher.publish(next);
+            let taken = taken.find_map(|line| line.unwrap().strip_prefix("took ")?.parse().ok());
+            assert_eq!(taken, Some(next));
+            next += 1;
+            next - 1
+        };
+        for round in 0..2 {
+            let before = tcp_segments();
+            while tcp_segments() - before < SEGMENTS_OF_IMAGES {
+                assert!(publish() < IMAGES_MAX, "round {round}: the images go by UDP");
+            }
+            let count = IMAGE.count.to_string();
+            let words = words("sub", &IMAGE, &count, Quality::Reliable);
+            let peer = Peer::start(&host, middleware, &words);
+            assert_eq!(peer.line(), "matched 1");
+            publisher.wait_for_match(2);
+            for _ in 0..IMAGE.count {
+                let number = publish();
+                assert_eq!(peer.line(), format!("got {number}"));
+            }
+            assert_eq!(peer.line_so_far(), None);
+            peer.end();
+        }
+        taker.kill().unwrap();
+        taker.wait().unwrap();
+    });
+}
+
+/// Until it is killed.
+fn take_images() {
+    let node = Node::builder("taker").domain(0).network(true).open().unwrap();
+    let mut subscriber = (IMAGE.subscriber)(&node, Quality::Reliable);
+    while let Some(number) = subscriber.receive(WATCHDOG).unwrap() {
+        println!("took {number}");
+    }
+}
+
+/// How many segments this host has sent by TCP.
+fn tcp_segments() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/net/snmp").unwrap();
+    let mut lines = text.lines().filter_map(|line| line.strip_prefix("Tcp: "));
+    let (names, values) = (lines.next().unwrap(), lines.next().unwrap());
+    let mut pairs = names.split(' ').zip(values.split(' '));
+    pairs.find(|(name, _)| *name == "OutSegs").unwrap().1.parse().unwrap()
 }
 
 fn every_type(test: &str, middleware: Middleware, host: fn() -> Host) {
@@ -158,3 +227,7 @@ fn from_them_late(node: &Node, host: &Host, middleware: Middleware, kind: &Kind)
 }
 
 const PERIOD: Duration = Duration::from_millis(5);
+/// Of three images, and more than a connection needs for all else.
+const SEGMENTS_OF_IMAGES: u64 = 10_000;
+const IMAGES_MAX: u32 = 200;
+const TAKER: &str = "MYELIN_INTEROP_TAKER";
