@@ -42,9 +42,10 @@ def main():
         found = {"samples": (len(latency), cell["samples"])}
         if there and there["p50"] is not None:
             # A publish call ends also if its message is lost later.
-            lost = 0 if there is cell.get("write_us") else cell["lost"]
+            lost = 0 if there is cell.get("write_us") else cell.get("lost", 0)
             found["p50"] = (median(latency, lost), there["p50"])
-        found["write p50"] = (median(per_message(rows)["write_ns"]), cell["write_us"]["p50"])
+        if cell.get("write_us"):
+            found["write p50"] = (median(per_message(rows)["write_ns"]), cell["write_us"]["p50"])
         if cell.get("lateness_us"):
             late = per_message(rows)["lateness_ns"]
             found["lateness max"] = (late.max() / 1e3, cell["lateness_us"]["max"])

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
-use std::io::{BufRead, BufReader, Seek};
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 
 use csv::ByteRecord;
@@ -87,7 +87,6 @@ pub(super) fn read(path: &Path) -> Result<TraceFile, InputError> {
     };
     let mut file = BufReader::new(File::open(path).map_err(|error| fails(&error))?);
     let delimiter = delimiter(file.fill_buf().map_err(|error| fails(&error))?);
-    file.rewind().map_err(|error| fails(&error))?;
     let mut reader = csv::ReaderBuilder::new()
         .delimiter(delimiter)
         .has_headers(false)

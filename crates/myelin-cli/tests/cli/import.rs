@@ -91,6 +91,10 @@ fn a_trace_is_reported_compared_and_recomputed() {
     let output = finish(recompute.arg(&before));
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(said.contains("2 same, 0 different"), "{said}{}", complaint(&output));
+    let mut exported = python("bench/check/exported.py").unwrap();
+    exported.arg(before.join("samples.parquet")).arg(before.join("summary.json"));
+    let output = finish(&mut exported);
+    assert_eq!(output.status.code(), Some(0), "{}", complaint(&output));
 }
 
 #[test]
