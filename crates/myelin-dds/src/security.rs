@@ -7,7 +7,7 @@ use std::ffi::{CStr, CString, c_char};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
 
 use crate::error::Error;
 use crate::{ffi, library};
@@ -145,27 +145,49 @@ unsafe extern "C" fn heard(text: *const c_char) {
     };
     // Nobody listens in a thread that ends.
     let is_kept = HEARD.try_with(keep).unwrap_or(false);
-    if !is_kept && is_new(text) {
-        match WARN.get() {
-            Some(warn) => warn(text),
-            None => eprintln!("{text}"),
-        }
+    static TEXTS: Mutex<Texts> = Mutex::new(Texts(VecDeque::new()));
+    let mut texts = TEXTS.lock().unwrap_or_else(PoisonError::into_inner);
+    if is_kept || !texts.is_news(text, Instant::now()) {
+        return;
+    }
+    drop(texts);
+    let why = WHY.iter().find(|(part, _)| text.contains(part)).map_or("", |(_, why)| why);
+    match WARN.get() {
+        Some(warn) => warn(&format!("{text}{why}")),
+        None => eprintln!("{text}{why}"),
     }
 }
 
-/// Whether a text is not one of the last ones: a stranger who is refused comes again, several times a
-/// second.
-fn is_new(text: &str) -> bool {
-    static LAST: Mutex<VecDeque<String>> = Mutex::new(VecDeque::new());
-    let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
-    if last.iter().any(|known| known == text) {
-        return false;
+/// The last texts, each with the time when it came first, until it was reported: a stranger who is
+/// refused comes again, several times a second.
+struct Texts(VecDeque<(String, Option<Instant>)>);
+
+impl Texts {
+    /// Whether this is to be reported now.
+    fn is_news(&mut self, text: &str, now: Instant) -> bool {
+        let known = self.0.iter_mut().find(|(known, _)| known == text);
+        // CycloneDDS says this, too, of all that it meets while our own participant comes or goes.
+        let waits = |since: Option<Instant>| match text.starts_with(NO_MATCH) {
+            true => since.is_none_or(|since| now.duration_since(since) < NO_MATCH_SETTLES),
+            false => false,
+        };
+        match known {
+            Some((_, None)) => false,
+            Some((_, since)) => {
+                let is_news = !waits(*since);
+                *since = since.filter(|_| !is_news);
+                is_news
+            }
+            None => {
+                if self.0.len() == TEXTS_MAX {
+                    self.0.pop_front();
+                }
+                let is_news = !waits(None);
+                self.0.push_back((text.to_owned(), (!is_news).then_some(now)));
+                is_news
+            }
+        }
     }
-    if last.len() == TEXTS_MAX {
-        last.pop_front();
-    }
-    last.push_back(text.to_owned());
-    true
 }
 
 thread_local! {
@@ -174,6 +196,23 @@ thread_local! {
 }
 static WARN: OnceLock<fn(&str)> = OnceLock::new();
 const TEXTS_MAX: usize = 64;
+/// What CycloneDDS says of a participant for which it has none of ours.
+const NO_MATCH: &str = "Remote secure participant";
+/// What is added to texts that contain this.
+const WHY: [(&str, &str); 2] = [
+    (
+        NO_MATCH,
+        ": its governance protects other things than ours; compare governance.p7s in the enclaves of \
+         both hosts",
+    ),
+    (
+        "failed: (1) Timed out",
+        "; the other side has gone, or one side refuses the other: the side that refuses has \
+         written why",
+    ),
+];
+/// After this time no participant of ours comes or goes.
+const NO_MATCH_SETTLES: Duration = Duration::from_secs(5);
 
 /// Properties with their files, and what there is in each.
 const FILES: [(&str, &str, &str); 6] = [
@@ -193,3 +232,23 @@ const PLUG_INS: [(&str, &str, &str); 3] = [
     ("access", "libdds_security_ac.so", "access_control"),
     ("crypto", "libdds_security_crypto.so", "crypto"),
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_reported_once_and_that_of_a_start_only_if_it_stays() {
+        let mut texts = Texts(VecDeque::new());
+        let (start, later) = (Instant::now(), Instant::now() + NO_MATCH_SETTLES);
+        assert!(texts.is_news("certificate revoked", start));
+        assert!(!texts.is_news("certificate revoked", later));
+        let of_start = "Remote secure participant 1:2:3:1c1 not allowed";
+        assert!(!texts.is_news(of_start, start) && !texts.is_news(of_start, start));
+        assert!(texts.is_news(of_start, later));
+        assert!(!texts.is_news(of_start, later));
+        (0..TEXTS_MAX).for_each(|number| _ = texts.is_news(&number.to_string(), start));
+        assert!(texts.is_news("certificate revoked", later), "it was forgotten");
+        assert_eq!(texts.0.len(), TEXTS_MAX);
+    }
+}
