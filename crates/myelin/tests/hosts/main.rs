@@ -10,6 +10,7 @@ mod lane;
 mod late;
 mod load;
 mod losses;
+mod malformed;
 mod matching;
 mod routed;
 mod security;
@@ -112,6 +113,10 @@ fn the_other_side() {
         "publish_and_stay" => routed::publish_and_stay(),
         "take_and_stay" => routed::take_and_stay(),
         "take_and_count_losses" => losses::take_and_count_losses(),
+        "be_attacked" => malformed::be_attacked(),
+        "be_a_decoy" => malformed::be_a_decoy(),
+        "talk_under_attack" => malformed::talk_under_attack(),
+        "send_malformed_packets" => malformed::send_malformed_packets(),
         "publish_secret" => security::publish_secret(),
         "take_secret" => security::take_secret(),
         "listen_to_the_wire" => security::listen_to_the_wire(),
