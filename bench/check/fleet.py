@@ -2,6 +2,7 @@
 """Discovery of a fleet: one operator and 20 robots with 50 topics each, every one a network namespace on a bridge.
 
     fleet.py [--robots N] [--topics N] [--rest S] [--env NAME=VALUE]... NAME=PROGRAM...
+    fleet.py --churn --minutes M [--seed N] ... NAME=PROGRAM...
 
 PROGRAM is one process of the fleet (fleet/): `PROGRAM robot NUMBER TOPICS` has publishers, `PROGRAM operator ROBOTS TOPICS`
 subscribers, and prints `ready`, then `matched N` whenever that changes. Each has its default configuration, so discovery is by
@@ -10,12 +11,17 @@ multicast; `--env` sets variables, in which {own} is a host's address and {opera
 It prints a line of JSON for each PROGRAM: the time from the operator's start until all pairs have matched, the bytes and packets
 that all hosts send in a second at rest, and while one more robot comes; CPU; PSS of the operator and of a robot. Bytes and CPU
 hold on a busy machine, times do not. Needs root, `ip` and `unshare`.
+
+With `--churn`, robots come, end, are killed and lose their link, at random by the seed, while the operator and robot 0 stay. Then
+all come back, and the operator must match with each again. It prints memory, descriptors and threads of the two before, at the end
+and at most, and fails if they have grown.
 """
 
 import argparse
 import ctypes
 import json
 import os
+import random
 import shlex
 import signal
 import subprocess
@@ -55,6 +61,7 @@ class Host:
         self.process, self.lines, self.matched = None, [], {}
 
     def start(self, program: str, words: list[str], variables: dict[str, str]) -> None:
+        self.lines, self.matched = [], {}
         command = ["nsenter", "-t", str(self.holder.pid), "-n", "unshare", "-m", "sh", "-c",
                    'mount --make-rprivate / && mount -t tmpfs tmpfs /dev/shm && exec "$@"', "sh", *shlex.split(program), *words]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
@@ -63,7 +70,7 @@ class Host:
 
     def _read(self) -> None:
         for line in self.process.stdout:
-            self.lines.append(line.strip())
+            self.lines = [*self.lines[-9:], line.strip()]
             if line.startswith("matched "):
                 self.matched.setdefault(int(line.split()[1]), time.monotonic())
 
@@ -90,6 +97,19 @@ class Host:
         rollup = open(f"/proc/{self.process.pid}/smaps_rollup").read()
         return next(int(line.split()[1]) for line in rollup.splitlines() if line.startswith("Pss:"))
 
+    def descriptors(self) -> int:
+        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
+
+    def threads(self) -> int:
+        return len(os.listdir(f"/proc/{self.process.pid}/task"))
+
+    def cut(self, is_cut: bool) -> None:
+        ip("link", "set", self.port, "down" if is_cut else "up")
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.wait()
+
     def end(self) -> None:
         if self.process:
             self.process.stdin.close()
@@ -100,15 +120,86 @@ class Host:
                 self.process.wait()
 
 
+def start_on(host: Host, operator: Host, program: str, options: argparse.Namespace, *words: str) -> None:
+    values = {"own": host.address, "operator": operator.address}
+    host.start(program, list(words), {key: value.format(**values) for key, value in options.env})
+
+
+def churn(name: str, program: str, hosts: list[Host], options: argparse.Namespace) -> dict:
+    operator, *robots = hosts[:-1]
+    chance, everything = random.Random(options.seed), len(robots) * options.topics
+    events = {"ended": 0, "killed": 0, "cut": 0, "came": 0}
+
+    def start(robot: Host) -> None:
+        start_on(robot, operator, program, options, "robot", str(robots.index(robot)), str(options.topics))
+
+    def matches_all() -> bool:
+        return operator.lines[-1:] == [f"matched {everything}"]
+
+    def usage() -> dict:
+        kinds = {"pss_kb": Host.pss_kb, "descriptors": Host.descriptors, "threads": Host.threads}
+        stay = {"operator": operator, "robot": robots[0]}
+        return {f"{who}_{kind}": read(host) for who, host in stay.items() for kind, read in kinds.items()}
+
+    def turn() -> None:
+        """One robot of those that do not stay changes: it is down, cut, or in order."""
+        robot = chance.choice(robots[1:])
+        if robot.process.poll() is not None:
+            start(robot)
+            events["came"] += 1
+        elif robot in is_cut:
+            is_cut.remove(robot)
+            robot.cut(False)
+        elif (event := chance.choice(["ended", "killed", "cut"])) == "cut":
+            is_cut.add(robot)
+            robot.cut(True)
+            events["cut"] += 1
+        else:
+            robot.end() if event == "ended" else robot.kill()
+            events[event] += 1
+
+    def restore() -> None:
+        for robot in [robot for robot in robots if robot in is_cut]:
+            is_cut.remove(robot)
+            robot.cut(False)
+        for robot in [robot for robot in robots if robot.process.poll() is not None]:
+            start(robot)
+        operator.wait_for("a match with all", matches_all)
+        time.sleep(options.rest)
+
+    is_cut: set[Host] = set()
+    for robot in robots:
+        start(robot)
+    start_on(operator, operator, program, options, "operator", str(len(robots)), str(options.topics))
+    operator.wait_for("a match with all", matches_all)
+    end, warm = time.monotonic() + 60 * options.minutes, time.monotonic() + 6 * options.minutes
+    most: dict = {}
+    while time.monotonic() < warm:  # the first tenth fills what is kept for reuse
+        turn()
+        time.sleep(chance.uniform(0.1, 0.5))
+    restore()
+    before = usage()
+    while time.monotonic() < end:
+        turn()
+        time.sleep(chance.uniform(0.1, 0.5))
+        now = usage()
+        most = {key: max(now[key], most.get(key, 0)) for key in now}
+    restore()
+    after = usage()
+    allowed = {key: value + (value // 10 + 2_048 if "pss" in key else 0) for key, value in before.items()}
+    grown = [key for key in after if after[key] > allowed[key]]
+    for host in hosts[:-1]:
+        host.end()
+    return {"system": name, "robots": len(robots), "topics": options.topics, "minutes": options.minutes, "seed": options.seed,
+            "events": events, "before": before, "after": after, "most": most, "grown": grown}
+
+
 def measure(name: str, program: str, hosts: list[Host], options: argparse.Namespace) -> dict:
     operator, *robots = hosts
     topics = str(options.topics)
-    for host in hosts:
-        host.lines, host.matched = [], {}
 
     def start(host: Host, *words: str) -> None:
-        values = {"own": host.address, "operator": operator.address}
-        host.start(program, list(words), {key: value.format(**values) for key, value in options.env})
+        start_on(host, operator, program, options, *words)
 
     def traffic() -> tuple[int, int]:
         counts = [host.sent() for host in hosts]
@@ -124,10 +215,10 @@ def measure(name: str, program: str, hosts: list[Host], options: argparse.Namesp
     everything = len(present) * options.topics
     operator.wait_for(f"{everything} matches", lambda: everything in operator.matched)
     found_s, found_bytes = operator.matched[everything] - begin, traffic()[0] - before[0]
-    found_cpu_s = operator.cpu_s()
+    running = [operator, *present]
+    found_operator_cpu_s, found_cpu_s = operator.cpu_s(), sum(host.cpu_s() for host in running)
 
     time.sleep(options.rest / 2)  # what follows discovery, such as acknowledgements, has been sent
-    running = [operator, *present]
     at, (bytes_before, packets_before), cpu = time.monotonic(), traffic(), sum(host.cpu_s() for host in running)
     time.sleep(options.rest)
     seconds = time.monotonic() - at
@@ -145,7 +236,7 @@ def measure(name: str, program: str, hosts: list[Host], options: argparse.Namesp
     figures = {
         "system": name, "robots": len(present), "topics": options.topics,
         "found_s": round(found_s, 2), "found_kbytes": round(found_bytes / 1e3),
-        "found_operator_cpu_s": round(found_cpu_s, 2),
+        "found_cpu_s": round(found_cpu_s, 2), "found_operator_cpu_s": round(found_operator_cpu_s, 2),
         "rest_kbytes_per_s": round(rest[0] / 1e3, 1), "rest_packets_per_s": round(rest[1]),
         "rest_cpu_percent": round(100 * cpu, 1),
         "newcomer_s": round(came_s, 2), "newcomer_kbytes": round(came_bytes / 1e3),
@@ -162,6 +253,9 @@ def main() -> None:
     parser.add_argument("--topics", type=int, default=50)
     parser.add_argument("--rest", type=float, default=10, help="seconds at rest")
     parser.add_argument("--env", action="append", default=[], type=lambda text: tuple(text.split("=", 1)))
+    parser.add_argument("--churn", action="store_true", help="let robots come, go, be cut and be killed")
+    parser.add_argument("--minutes", type=float, default=30, help="of --churn")
+    parser.add_argument("--seed", type=int, default=1, help="of --churn")
     parser.add_argument("programs", nargs="+", type=lambda text: tuple(text.split("=", 1)), metavar="NAME=PROGRAM")
     options = parser.parse_args()
     if LIBC.unshare(CLONE_NEWNET) != 0:
@@ -169,10 +263,14 @@ def main() -> None:
     ip("link", "add", "fleet", "type", "bridge", "mcast_snooping", "0")
     ip("link", "set", "fleet", "up")
     hosts = [Host(number) for number in range(options.robots + 2)]  # the operator, and one that comes later
+    results = []
     for name, program in options.programs:
-        print(json.dumps(measure(name, program, hosts, options)), flush=True)
+        results.append((churn if options.churn else measure)(name, program, hosts, options))
+        print(json.dumps(results[-1]), flush=True)
     for host in hosts:
         host.holder.kill()
+    if any(result.get("grown") for result in results):
+        sys.exit("memory, descriptors or threads have grown")
 
 
 main()
