@@ -142,7 +142,10 @@ fn without_a_partner_the_path_is_measured_as_far_as_it_can_be() {
     let _link = join([(&here, LINK, OWN), (&there, LINK, PEER)]);
     let (output, report) = examine(&here, PEER, "7390");
     assert_eq!(output.status.code(), Some(0), "{report}");
-    assert_eq!(finding(&report, "round_trip").0, "ok", "{report}");
+    let (state, values) = finding(&report, "round_trip");
+    assert_eq!(state, "ok", "{report}");
+    let of = |name: &str| values[name].as_f64().expect("a number");
+    assert!(of("round_trip_p50_us") <= of("round_trip_max_us"), "{values}");
     for cause in ["large_datagrams", "bandwidth", "clock_offset", "udp_ports", "multicast"] {
         assert_eq!(finding(&report, cause).0, "unknown", "{cause}: {report}");
     }

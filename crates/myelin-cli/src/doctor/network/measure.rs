@@ -83,10 +83,9 @@ fn interface_of(own: Ipv4Addr) -> Option<String> {
 
 /// Round trips without a partner: by ICMP, or else by connections that the host accepts or refuses.
 fn alone(peer: Ipv4Addr, port: u16) -> Result<RoundTrips, String> {
-    match by_icmp(peer) {
-        Ok(trips) if !trips.times_us.is_empty() => return Ok(trips),
-        // Not permitted, or filtered.
-        Ok(_) | Err(_) => {}
+    // Else it is not permitted, or filtered.
+    if let Ok(Some(trips)) = by_icmp(peer) {
+        return Ok(trips);
     }
     let mut times_us = Vec::new();
     let (mut sent, mut last) = (0, String::new());
@@ -105,7 +104,7 @@ fn alone(peer: Ipv4Addr, port: u16) -> Result<RoundTrips, String> {
         .ok_or_else(|| format!("no answer, neither to ICMP nor to TCP port {port}: {last}"))
 }
 
-/// The result, if anything was answered.
+/// The result, with the times in order, if anything was answered.
 fn finished(
     by: &'static str,
     answered: Answered,
@@ -117,7 +116,7 @@ fn finished(
 }
 
 /// Echo requests, as ping(8) sends them; from a raw socket if the user may not use the other kind.
-fn by_icmp(peer: Ipv4Addr) -> io::Result<RoundTrips> {
+fn by_icmp(peer: Ipv4Addr) -> io::Result<Option<RoundTrips>> {
     let make = |kind| {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         socket_with(AddressFamily::INET, kind, flags, Some(ipproto::ICMP))
@@ -148,7 +147,7 @@ fn by_icmp(peer: Ipv4Addr) -> io::Result<RoundTrips> {
         let _ = send(&socket, &numbered(number), SendFlags::empty());
     };
     let (answered, times_us) = exchange(&socket, PINGS, PING_PERIOD, send, number_in);
-    Ok(RoundTrips { by: "ICMP", answered, arrived: None, times_us })
+    Ok(finished("ICMP", answered, None, times_us))
 }
 
 /// The checksum of the Internet (RFC 1071).
