@@ -1,4 +1,4 @@
-/* Acknowledgements of a writer's readers, for which DDS has no calls.
+/* Acknowledgements of a writer's readers, and messages that everybody acknowledges; DDS has no calls for either.
  *
  * CycloneDDS 0.10 asks for acknowledgements when a writer's unacknowledged bytes pass half of its
  * watermark, or when it has been silent for a heartbeat's interval; it counts no samples. A publisher
@@ -9,6 +9,10 @@
  * readers that it does not wait for: their acknowledged number is the largest possible one. It puts
  * readers that are about to go into this state, and takes a reader that answers out of it
  * (handle_AckNack). Here the publisher decides to put a reader into it.
+ *
+ * A participant announces itself, and sends reliable messages besides, which keep up its lease and that of its
+ * writers with automatic liveliness. Myelin's writers have no such lease. Each message is acknowledged by every
+ * other participant, so that their number grows with the square of the participants.
  *
  * All of it follows CycloneDDS's own code: the writer is looked up by its guid while the thread is
  * awake, so that it cannot be freed, and changed under its lock. */
@@ -130,4 +134,20 @@ int32_t myelin_dds_is_waited_for(const struct ddsi_sertype *type, const uint8_t 
   const bool waited_for = match != NULL && is_waited_for(match);
   unlock_writer(found);
   return waited_for;
+}
+
+void myelin_dds_end_lease_messages(const struct ddsi_sertype *type, const uint8_t participant[16])
+{
+  const struct ddsi_domaingv *domain = ddsrt_atomic_ldvoidp(&type->gv);
+  const ddsi_guid_t guid = guid_of(participant);
+  thread_state_awake(ddsc.lookup_thread_state_real(), domain);
+  struct ddsi_participant *found = ddsc.entidx_lookup_participant_guid(domain->entity_index, &guid);
+  if (found != NULL) {
+    ddsc.ddsrt_mutex_lock(&found->e.lock);
+    /* Its announcement has the lease already, and is repeated at its own interval. The next message is due
+     * after the shortest lease, and this one is the only one. */
+    found->lease_duration = DDS_INFINITY;
+    ddsc.ddsrt_mutex_unlock(&found->e.lock);
+  }
+  thread_state_asleep(ddsc.lookup_thread_state_real());
 }

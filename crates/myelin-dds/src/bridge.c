@@ -66,12 +66,30 @@ static dds_entity_t create_topic(int32_t participant, const struct myelin_dds_se
   return topic;
 }
 
+/* A topic of no use but its type: a type that is registered knows its domain. */
+static dds_entity_t create_domain_topic(int32_t participant, const char *name,
+                                        struct ddsi_sertype **type)
+{
+  const struct myelin_dds_settings settings = {.topic = name, .type = "myelin::Domain"};
+  return create_topic(participant, &settings, type);
+}
+
+int32_t myelin_dds_announce_only(int32_t participant, const char *topic_name)
+{
+  uint8_t guid[16];
+  struct ddsi_sertype *type;
+  const int32_t code = myelin_dds_guid(participant, guid);
+  const dds_entity_t topic = code < 0 ? code : create_domain_topic(participant, topic_name, &type);
+  if (topic < 0)
+    return topic;
+  myelin_dds_end_lease_messages(type, guid);
+  return ddsc.dds_delete(topic);
+}
+
 int32_t myelin_dds_sockets(int32_t participant, const char *topic_name, int32_t *sockets, int32_t sockets_max)
 {
-  /* A type that is registered knows its domain. */
-  const struct myelin_dds_settings settings = {.topic = topic_name, .type = "myelin::Domain"};
   struct ddsi_sertype *type;
-  const dds_entity_t topic = create_topic(participant, &settings, &type);
+  const dds_entity_t topic = create_domain_topic(participant, topic_name, &type);
   if (topic < 0)
     return topic;
   const struct ddsi_domaingv *domain = ddsrt_atomic_ldvoidp(&type->gv);
@@ -291,22 +309,29 @@ int32_t myelin_dds_visit_matched(int32_t endpoint, uint8_t is_writer, myelin_dds
   return count;
 }
 
-int32_t myelin_dds_visit_discovered(int32_t discovery, myelin_dds_visit visit, void *context)
+int32_t myelin_dds_visit_discovered(int32_t discovery, uint8_t only_new, myelin_dds_visit visit,
+                                    void *context)
 {
+  const uint32_t states = only_new ? DDS_NOT_READ_SAMPLE_STATE : DDS_ANY_SAMPLE_STATE;
+  /* Always the same number: CycloneDDS keeps the memory that it lends, and fills in pointers to all of it. */
   void **samples = ddsc.dds_alloc(VISITED_MAX * sizeof *samples);
   dds_sample_info_t *infos = ddsc.dds_alloc(VISITED_MAX * sizeof *infos);
-  samples[0] = NULL; /* lent by CycloneDDS */
-  const dds_return_t count = ddsc.dds_read_mask(discovery, samples, infos, VISITED_MAX, VISITED_MAX,
-                                           DDS_ANY_SAMPLE_STATE | DDS_ANY_VIEW_STATE |
-                                               DDS_ALIVE_INSTANCE_STATE);
-  for (dds_return_t index = 0; index < count; index++)
-    if (infos[index].valid_data)
-      visit_endpoint(samples[index], 0, visit, context);
-  if (count > 0)
-    (void)ddsc.dds_return_loan(discovery, samples, count);
+  dds_return_t new = 0, count;
+  do {
+    samples[0] = NULL; /* lent by CycloneDDS */
+    count = ddsc.dds_read_mask(discovery, samples, infos, VISITED_MAX, VISITED_MAX,
+                               states | DDS_ANY_VIEW_STATE | DDS_ALIVE_INSTANCE_STATE);
+    for (dds_return_t index = 0; index < count; index++) {
+      new += infos[index].sample_state == DDS_NOT_READ_SAMPLE_STATE;
+      if (infos[index].valid_data)
+        visit_endpoint(samples[index], 0, visit, context);
+    }
+    if (count > 0)
+      (void)ddsc.dds_return_loan(discovery, samples, count);
+  } while (only_new && count == VISITED_MAX);
   ddsc.dds_free(infos);
   ddsc.dds_free(samples);
-  return count;
+  return count < 0 ? count : new;
 }
 
 int32_t myelin_dds_wait_for_acks(int32_t writer, int64_t limit_ns)

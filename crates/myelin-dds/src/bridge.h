@@ -78,6 +78,8 @@ int32_t myelin_dds_pass_over(const struct ddsi_sertype *type, const uint8_t writ
 /* 1 if written samples are kept until this reader has acknowledged them. */
 int32_t myelin_dds_is_waited_for(const struct ddsi_sertype *type, const uint8_t writer[16],
                                  const uint8_t reader[16]);
+/* Ends the messages for a participant's lease; `type` is one of its domain. */
+void myelin_dds_end_lease_messages(const struct ddsi_sertype *type, const uint8_t participant[16]);
 
 /* bridge.c: domains, endpoints, and their matches. */
 
@@ -145,8 +147,10 @@ struct myelin_dds_property {
 
 int32_t myelin_dds_participant(uint32_t domain, const void *user_data, size_t user_data_bytes,
                                const struct myelin_dds_property *properties, size_t properties_count);
-/* Descriptors, owned by the caller, of the sockets for which only one thread of the domain waits.
- * `topic` is any topic that the participant may have. */
+/* The participant keeps its lease up by its announcements alone, and not by messages that every other
+ * participant acknowledges. Here and below, `topic` is any topic that the participant may have. */
+int32_t myelin_dds_announce_only(int32_t participant, const char *topic);
+/* Descriptors, owned by the caller, of the sockets for which only one thread of the domain waits. */
 int32_t myelin_dds_sockets(int32_t participant, const char *topic, int32_t *sockets, int32_t sockets_max);
 /* `type` is set to the type of the writer's samples, which lives as long as the writer, and `instance` to their
  * instance, which must be dropped before the writer is deleted. */
@@ -169,7 +173,9 @@ void myelin_dds_hold(struct ddsi_serdata *sample);
 int32_t myelin_dds_guid(int32_t endpoint, uint8_t guid[16]);
 int32_t myelin_dds_visit_matched(int32_t endpoint, uint8_t is_writer, myelin_dds_visit visit,
                                  void *context);
-int32_t myelin_dds_visit_discovered(int32_t discovery, myelin_dds_visit visit, void *context);
+/* `only_new`: those that no call has visited yet. Returns how many of the visited ones were new. */
+int32_t myelin_dds_visit_discovered(int32_t discovery, uint8_t only_new, myelin_dds_visit visit,
+                                    void *context);
 int32_t myelin_dds_wait_for_acks(int32_t writer, int64_t limit_ns);
 int32_t myelin_dds_delete(int32_t entity);
 const char *myelin_dds_text(int32_t code);

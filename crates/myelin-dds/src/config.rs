@@ -2,8 +2,10 @@
 
 use std::fmt::Write;
 use std::net::IpAddr;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use crate::participant::Binding;
 use crate::security::Security;
 
 /// The settings that a node chooses.
@@ -17,6 +19,9 @@ pub struct Config {
     pub multicast: bool,
     /// Others consider this process dead when they have received nothing from it for so long.
     pub lease: Duration,
+    /// The largest datagram that is sent, in bytes without the headers of IP and UDP: one of
+    /// [`DATAGRAMS`]. `None`: small ones on a wireless interface, or else the largest.
+    pub datagram_bytes: Option<u32>,
     /// The process's user data in DDS.
     pub user_data: String,
     /// Who the process is, if it talks to those alone whom the same authority knows.
@@ -26,8 +31,8 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Self {
         let (interface, peers, user_data) = (None, Vec::new(), String::new());
-        let (multicast, security) = (false, None);
-        Config { interface, peers, multicast, lease: LEASE, user_data, security }
+        let (multicast, datagram_bytes, security) = (false, None, None);
+        Config { interface, peers, multicast, lease: LEASE, datagram_bytes, user_data, security }
     }
 }
 
@@ -38,21 +43,29 @@ impl Config {
         self.xml_on(None, domain, buffer_bytes)
     }
 
-    /// Like [`xml`](Config::xml), on the interface with this address instead of `interface`.
-    pub(crate) fn xml_on(&self, address: Option<IpAddr>, domain: u32, buffer_bytes: u64) -> String {
-        let (general, discovery) = (self.general(address), self.discovery(domain));
+    /// Like [`xml`](Config::xml), on this interface instead of `interface`.
+    pub(crate) fn xml_on(
+        &self,
+        binding: Option<Binding>,
+        domain: u32,
+        buffer_bytes: u64,
+    ) -> String {
+        let (general, discovery) = (self.general(binding), self.discovery(domain));
         let threads = threads();
+        let datagram = self.datagram_bytes.unwrap_or(match binding {
+            Some(binding) if binding.is_wireless() => DATAGRAM_BYTES_WIRELESS,
+            _ => *DATAGRAMS.end(),
+        });
         // Encryption and signatures come on top.
-        let (message, fragment) = match self.security {
-            Some(_) => (65_000, 64_000),
-            None => (65_500, 65_000),
-        };
+        let message = if self.security.is_some() { datagram - PROTECTION_BYTES } else { datagram };
+        let fragment = message - HEADERS_BYTES;
         format!(
             r#"<CycloneDDS xmlns="https://cdds.io/config">
   <Domain Id="any">
     <General>{general}
       <!-- The largest datagrams, also for samples that are sent again: the kernel counts its
-           overhead for each datagram against the receive buffer, and each costs system calls. -->
+           overhead for each datagram against the receive buffer, and each costs system calls. But
+           where packets are lost, a datagram of many packets is lost with any of them. -->
       <MaxMessageSize>{message}B</MaxMessageSize>
       <FragmentSize>{fragment}B</FragmentSize>
       <MaxRexmitMessageSize>{message}B</MaxRexmitMessageSize>
@@ -76,6 +89,8 @@ impl Config {
       <!-- … so this is only for lost requests and lost last samples, also after a cut. -->
       <HeartbeatInterval min="1 ms" minsched="1 ms" max="1 s">2 ms</HeartbeatInterval>
       <AckDelay>1 ms</AckDelay>
+      <!-- Discovery comes in bursts, of all endpoints of a process. What does not fit is sent again. -->
+      <DeliveryQueueMaxSamples>4096</DeliveryQueueMaxSamples>
       <!-- Ask a newly found writer at once what it has; discovery consists of such writers. -->
       <PreEmptiveAckDelay>0 ms</PreEmptiveAckDelay>
       <!-- After a cut, all kept samples must be requested, a few at a time. -->
@@ -95,15 +110,24 @@ impl Config {
         named.map(|name| name.parse::<IpAddr>()).any(|address| address.is_ok_and(|it| it.is_ipv6()))
     }
 
-    fn general(&self, address: Option<IpAddr>) -> String {
+    /// Whether the announcements alone keep up the process's lease: by multicast, few of them reach
+    /// all, and CycloneDDS's other messages for it would be acknowledged by all.
+    pub(crate) fn announces_only(&self) -> bool {
+        !self.is_by_peers_alone()
+    }
+
+    fn is_by_peers_alone(&self) -> bool {
+        !self.peers.is_empty() && !self.multicast
+    }
+
+    fn general(&self, binding: Option<Binding>) -> String {
         let mut text = String::new();
         if self.is_ipv6() {
             text.push_str("\n      <Transport>udp6</Transport>");
         }
         // Multicast is off for an interface without it, such as the loopback.
-        let by_peers_alone = !self.peers.is_empty() && !self.multicast;
-        let multicast = if by_peers_alone { r#" multicast="false""# } else { "" };
-        let address = address.map(|address| address.to_string());
+        let multicast = if self.is_by_peers_alone() { r#" multicast="false""# } else { "" };
+        let address = binding.map(|binding| binding.address.to_string());
         if let Some(interface) = address.as_ref().or(self.interface.as_ref()) {
             let kind = match interface.parse::<IpAddr>() {
                 Ok(_) => "address",
@@ -116,25 +140,17 @@ impl Config {
       <Interfaces><NetworkInterface {kind}="{interface}"{multicast}/></Interfaces>"#
             );
         }
-        if by_peers_alone {
+        if self.is_by_peers_alone() {
             text.push_str("\n      <AllowMulticast>false</AllowMulticast>");
         }
         text
-    }
-
-    /// Whether only processes of this host are looked for.
-    fn is_on_loopback(&self) -> bool {
-        let is_loopback = |peer: &String| {
-            peer == "localhost" || peer.parse().is_ok_and(|it: IpAddr| it.is_loopback())
-        };
-        !self.multicast && !self.peers.is_empty() && self.peers.iter().all(is_loopback)
     }
 
     fn discovery(&self, domain: u32) -> String {
         let lease_ms = self.lease.as_millis().max(1);
         // Any message of a process renews its lease; these announcements are for a process that
         // sends nothing else.
-        let renewals = if self.is_on_loopback() { RENEWALS_ON_LOOPBACK } else { RENEWALS };
+        let renewals = if self.announces_only() { RENEWALS } else { RENEWALS_BY_PEERS };
         let mut text = format!(
             "
       <ExternalDomainId>{domain}</ExternalDomainId>
@@ -192,11 +208,20 @@ fn escape(text: &str) -> String {
 
 /// The time after which a silent process counts as dead.
 pub const LEASE: Duration = Duration::from_secs(1);
+/// How many bytes a datagram may have, without the headers of IP and UDP: fragments of DDS have more
+/// than 1,024 bytes, and UDP ends at 65,507.
+pub const DATAGRAMS: RangeInclusive<u32> = 1_350..=65_500;
+/// With all headers it fits into a packet of 1,500 bytes, also in most tunnels.
+const DATAGRAM_BYTES_WIRELESS: u32 = 1_400;
+/// What encryption and signatures add to a message.
+const PROTECTION_BYTES: u32 = 200;
+/// The part of a message that is not the fragment.
+const HEADERS_BYTES: u32 = 120;
 /// How many announcements there are in the time of a lease.
 const RENEWALS: u128 = 5;
-/// On the loopback no announcement is lost. Each is sent to all ports up to [`INDEX_MAX`], and the
-/// kernel answers for ports without a listener.
-const RENEWALS_ON_LOOPBACK: u128 = 2;
+/// Each of these is sent to all ports up to [`INDEX_MAX`] of each peer. There are reliable messages
+/// besides, in each lease one to each process that is there.
+const RENEWALS_BY_PEERS: u128 = 2;
 /// More than is under way on any link of a robot.
 const BUFFER_BYTES_MAX: u64 = 64 << 20;
 /// The threads that can be configured.
@@ -250,27 +275,34 @@ mod tests {
         assert!(text.contains(r#"<Peer Address="10.0.0.2"/><Peer Address="a&lt;&quot;&amp;b"/>"#));
         assert!(is_closed(&text), "{text}");
         assert!(
-            text.contains("<LeaseDuration>2500 ms<") && text.contains(">500 ms</SPDPInterval>")
+            text.contains("<LeaseDuration>2500 ms<") && text.contains(">1250 ms</SPDPInterval>")
         );
-        let chosen = config.xml_on(Some([10, 0, 0, 9].into()), 0, 1 << 20);
+        let binding = Binding { index: 0, address: [10, 0, 0, 9].into() };
+        let chosen = config.xml_on(Some(binding), 0, 1 << 20);
         assert!(chosen.contains(r#"address="10.0.0.9""#) && !chosen.contains("10.0.0.1\""));
         let named = Config { interface: Some("eth0".into()), ..Config::default() }.xml(0, 1 << 20);
         assert!(named.contains(r#"NetworkInterface name="eth0"/>"#) && !named.contains("udp6"));
         let both = Config { multicast: true, ..config }.xml(0, 1 << 20);
         assert!(both.contains("<Peers>") && both.contains("ParticipantIndex"));
         assert!(!both.contains("AllowMulticast") && !both.contains("multicast="));
-        // Not if a single peer is elsewhere, nor with multicast.
-        let every_ms = |peers: [&str; 2], multicast| {
-            let peers = peers.map(str::to_owned).to_vec();
-            let text = Config { peers, multicast, ..Config::default() }.xml(0, 1 << 20);
-            let (_, rest) = text.split_once("<SPDPInterval>").unwrap();
-            rest.split_once(" ms").unwrap().0.to_owned()
-        };
-        assert_eq!(every_ms(["127.0.0.1", "localhost"], false), "500");
-        assert_eq!(every_ms(["127.0.0.1", "10.0.0.2"], false), "200");
-        assert_eq!(every_ms(["127.0.0.1", "::1"], true), "200");
+        assert!(both.contains("<SPDPInterval>500 ms<") && both.contains("<LeaseDuration>2500 ms<"));
         let peers = vec!["robot".into(), "fd00::2".into()];
         let six = Config { peers, ..Config::default() };
         assert!(six.xml(0, 1 << 20).contains("<Transport>udp6</Transport>"));
+    }
+
+    #[test]
+    fn datagrams_have_room_for_headers() {
+        let sizes = |config: Config| {
+            let text = config.xml(0, 1 << 20);
+            ["MaxMessageSize", "MaxRexmitMessageSize", "FragmentSize"].map(|name| {
+                let (_, rest) = text.split_once(&format!("<{name}>")).unwrap();
+                rest.split_once("B<").unwrap().0.parse::<u32>().unwrap()
+            })
+        };
+        assert_eq!(sizes(Config::default()), [65_500, 65_500, 65_380]);
+        let small = Config { datagram_bytes: Some(*DATAGRAMS.start()), ..Config::default() };
+        assert_eq!(sizes(small), [1_350, 1_350, 1_230]);
+        const { assert!(*DATAGRAMS.start() - PROTECTION_BYTES - HEADERS_BYTES > 1_024) };
     }
 }

@@ -16,6 +16,7 @@
 #include "dds/ddsi/ddsi_endpoint.h"
 #include "dds/ddsi/ddsi_entity_index.h"
 #include "dds/ddsi/ddsi_entity_match.h"
+#include "dds/ddsi/ddsi_participant.h"
 #include "dds/ddsi/ddsi_serdata.h"
 #include "dds/ddsi/ddsi_sertype.h"
 #include "dds/ddsi/ddsi_tkmap.h"
@@ -95,6 +96,7 @@
   NAME(ddsrt_mutex_lock)                   \
   NAME(ddsrt_mutex_unlock)                 \
   NAME(ddsrt_time_monotonic)               \
+  NAME(entidx_lookup_participant_guid)     \
   NAME(entidx_lookup_writer_guid)          \
   NAME(lookup_thread_state_real)
 

@@ -267,18 +267,24 @@ impl Discovery {
         Ok(Discovery { entity })
     }
 
-    /// Calls `visit` with each.
+    /// Calls `visit` with each endpoint, or with each that no call has visited yet. Returns whether
+    /// there were such.
     ///
     /// # Errors
     /// [`Error::Other`].
-    pub fn visit(&self, visit: &mut dyn FnMut(Endpoint)) -> Result<(), Error> {
+    pub fn visit(&self, only_new: bool, visit: &mut dyn FnMut(Endpoint)) -> Result<bool, Error> {
         let mut visit = visit;
         // SAFETY: `visited` takes the context for what it is.
         let code = unsafe {
             let context = (&raw mut visit).cast();
-            ffi::myelin_dds_visit_discovered(self.entity.number, visited, context)
+            ffi::myelin_dds_visit_discovered(
+                self.entity.number,
+                u8::from(only_new),
+                visited,
+                context,
+            )
         };
-        check("looking at what is discovered", code).map(drop)
+        check("looking at what is discovered", code).map(|new| new > 0)
     }
 }
 

@@ -162,6 +162,7 @@ functions! {
         properties: *const Property,
         properties_count: usize,
     ) -> i32;
+    fn myelin_dds_announce_only(participant: i32, topic: *const c_char) -> i32;
     fn myelin_dds_sockets(
         participant: i32,
         topic: *const c_char,
@@ -209,7 +210,12 @@ functions! {
         visit: Visit,
         context: *mut c_void,
     ) -> i32;
-    fn myelin_dds_visit_discovered(discovery: i32, visit: Visit, context: *mut c_void) -> i32;
+    fn myelin_dds_visit_discovered(
+        discovery: i32,
+        only_new: u8,
+        visit: Visit,
+        context: *mut c_void,
+    ) -> i32;
     fn myelin_dds_wait_for_acks(writer: i32, limit_ns: i64) -> i32;
     fn myelin_dds_delete(entity: i32) -> i32;
 }

@@ -43,7 +43,7 @@ mod package;
 mod participant;
 mod security;
 
-pub use config::{Config, LEASE, socket_buffer_bytes};
+pub use config::{Config, DATAGRAMS, LEASE, socket_buffer_bytes};
 pub use endpoint::{Discovery, History, Reader, Release, Settings, Writer, check_topic_name};
 pub use entity::{Endpoint, Guid, Listener};
 pub use error::Error;

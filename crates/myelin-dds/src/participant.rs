@@ -1,9 +1,11 @@
 //! A process's part in a DDS domain: one for all nodes of the process.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ffi::{CStr, CString};
+use std::ffi::{CStr, CString, OsStr};
 use std::net::{IpAddr, UdpSocket};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -33,6 +35,21 @@ pub struct Binding {
     pub index: u32,
     /// Its address.
     pub address: IpAddr,
+}
+
+impl Binding {
+    /// Whether it is a wireless interface, as far as the kernel knows.
+    pub(crate) fn is_wireless(self) -> bool {
+        let mut name = [0; libc::IFNAMSIZ];
+        // SAFETY: there is room for a name.
+        if unsafe { libc::if_indextoname(self.index, name.as_mut_ptr()) }.is_null() {
+            return false; // it has gone
+        }
+        // SAFETY: a name that ends with a zero.
+        let name = unsafe { CStr::from_ptr(name.as_ptr()) }.to_bytes();
+        let folder = Path::new("/sys/class/net").join(OsStr::from_bytes(name));
+        folder.join("wireless").exists() || folder.join("phy80211").exists()
+    }
 }
 
 /// A participant. Everything that CycloneDDS has opened for it is closed with the last handle,
@@ -135,6 +152,9 @@ impl Participant {
             exit::insert(root);
         }
         let security = domain.config.security.clone();
+        if !has_own_configuration() && domain.config.announces_only() {
+            announce_only(entity, security.is_some());
+        }
         let (process, sockets) = (std::process::id(), sockets(entity, security.is_some()));
         Ok(Participant {
             entity,
@@ -228,8 +248,7 @@ fn create(number: u32, config: &Config) -> Result<i32, Error> {
 /// wait until an earlier one is closed. Returns it and its number. Permissions and governance are for
 /// domains by number, so one with security has its own.
 fn open_domain(domain: &Domain, binding: Option<Binding>) -> Result<(i32, u32), Error> {
-    let address = binding.map(|binding| binding.address);
-    let xml = domain.config.xml_on(address, domain.number, buffer_bytes_max());
+    let xml = domain.config.xml_on(binding, domain.number, buffer_bytes_max());
     let xml = CString::new(xml)
         .map_err(|_| Error::of("reading the interface and the peers", BAD_PARAMETER))?;
     let is_secured = domain.config.security.is_some();
@@ -250,9 +269,20 @@ fn open_domain(domain: &Domain, binding: Option<Binding>) -> Result<(i32, u32), 
     }
 }
 
+/// Ends the messages for the participant's lease. If it fails, there are more messages than needed.
+fn announce_only(participant: i32, is_secured: bool) {
+    // SAFETY: a string that ends with a zero.
+    unsafe { ffi::myelin_dds_announce_only(participant, domain_topic(is_secured).as_ptr()) };
+}
+
+/// The name of a topic that is made to look at its domain.
+fn domain_topic(is_secured: bool) -> &'static CStr {
+    if is_secured { c"rt/_myelin/domain" } else { c"myelin_domain" }
+}
+
 /// The sockets for which only one thread of CycloneDDS waits: descriptors of our own.
 fn sockets(participant: i32, is_secured: bool) -> Vec<OwnedFd> {
-    let topic: &CStr = if is_secured { c"rt/_myelin/domain" } else { c"myelin_domain" };
+    let topic = domain_topic(is_secured);
     let mut numbers = [-1; SOCKETS_MAX];
     // SAFETY: there is room for so many numbers.
     let count = unsafe {

@@ -110,11 +110,9 @@ impl DdsEndpoint {
         Mismatch { setting, offered, requested, is_refusal: true }
     }
 
-    /// Reports a discovered endpoint of the other side that is on this topic and does not match.
-    pub(super) fn compare(&self, other: &Endpoint, host: Host) {
-        if other.topic != self.topic {
-            return;
-        }
+    /// Reports a discovered endpoint of the other side, on this topic, that does not match. Returns
+    /// the record of one of Myelin that does.
+    pub(super) fn compare(&self, other: &Endpoint, host: Host) -> Option<EndpointInfo> {
         match Discovered::read(other, !self.info.is_publisher, host) {
             // The shared-memory route reports those of this host.
             Discovered::ThisHost => {}
@@ -123,12 +121,12 @@ impl DdsEndpoint {
                 self.report_incompatible(id_of(other.guid), Refusal { reason, mismatch: None });
             }
             Discovered::OtherHost(EndpointUserData { info: theirs, .. })
-            | Discovered::Dds(theirs) => {
-                if let Some(mismatch) = self.mismatch(&theirs) {
-                    self.report_mismatch(theirs.id, mismatch);
-                }
-            }
+            | Discovered::Dds(theirs) => match self.mismatch(&theirs) {
+                Some(mismatch) => self.report_mismatch(theirs.id, mismatch),
+                None => return (theirs.location != Location::Dds).then_some(theirs),
+            },
         }
+        None
     }
 
     /// Whether an endpoint of a DDS program comes from a vendor that is not understood; reports it.
@@ -166,7 +164,8 @@ impl DdsEndpoint {
             is_found = true;
             // Shared memory leads to those of this host, whatever DDS thinks of their settings.
             if let Some(theirs) = Discovered::read(&other, is_writer, session.host).info() {
-                self.report_mismatch(theirs.id, mismatch);
+                // The records say more, and the same on both sides.
+                self.report_mismatch(theirs.id, self.mismatch(theirs).unwrap_or(mismatch));
             }
         });
         if !is_found {

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use myelin_dds::{
-    Guid, History, Listener, Message, Participant, Reader, Release, Settings, Writer,
+    Endpoint, Guid, History, Listener, Message, Participant, Reader, Release, Settings, Writer,
 };
 
 use super::task_queue::{Task, TaskQueue};
@@ -26,13 +26,18 @@ use crate::encapsulation::{little_endian, split};
 /// A node's end of it: all nodes of the domain write to and read from one topic.
 pub(super) struct FlowChannel {
     writer: Writer,
-    _reader: Reader,
+    reader: Reader,
+    /// Those that have been returned as new.
+    peers: RefCell<BTreeSet<Guid>>,
     received: Arc<Mutex<Vec<FlowMessage>>>,
     kept: Arc<Kept>,
     /// Peers for which no message is kept, because they did not acknowledge `KEPT_MAX`: they miss new
     /// messages.
     silent: RefCell<BTreeSet<Guid>>,
 }
+
+/// The part of a GUID that names the participant.
+pub(super) type GuidPrefix = [u8; 12];
 
 /// A message from a reader to a writer, or from a writer to a reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,8 +89,8 @@ impl FlowChannel {
         settings.user_data = user_data;
         let peers = Box::new(PeerListener(queue.clone()));
         let writer = Writer::create(participant, &settings, peers).map_err(network_error)?;
-        let (kept, silent) = (Arc::default(), RefCell::default());
-        Ok(FlowChannel { writer, _reader: reader, received, kept, silent })
+        let (peers, kept, silent) = (RefCell::default(), Arc::default(), RefCell::default());
+        Ok(FlowChannel { writer, reader, peers, received, kept, silent })
     }
 
     /// Sends it to all existing nodes, except those that are silent.
@@ -115,6 +120,22 @@ impl FlowChannel {
             );
             myelin_shm::warn("", "the network", &reason);
         }
+    }
+
+    /// The participants of nodes that have come since the last call. They have missed earlier messages.
+    pub(super) fn new_peers(&self) -> BTreeSet<GuidPrefix> {
+        let mut there = BTreeSet::new();
+        let _ = self.writer.visit_matched(&mut |endpoint| _ = there.insert(endpoint.guid));
+        let before = self.peers.replace(there);
+        self.peers.borrow().difference(&before).map(prefix).collect()
+    }
+
+    /// The writers of the other nodes, and what they announce.
+    pub(super) fn nodes(&self) -> Vec<(Guid, Vec<u8>)> {
+        let mut found = Vec::new();
+        let mut add = |endpoint: Endpoint| found.push((endpoint.guid, endpoint.user_data));
+        let _ = self.reader.visit_matched(&mut add);
+        found
     }
 
     /// Whether there are peers that miss messages.
@@ -159,6 +180,11 @@ impl FlowMessage {
     }
 }
 
+/// The participant of an endpoint.
+pub(super) fn prefix(guid: &Guid) -> GuidPrefix {
+    *guid.first_chunk().expect("it is longer")
+}
+
 /// Keeps received messages for the node's thread.
 struct FlowListener {
     received: Arc<Mutex<Vec<FlowMessage>>>,
@@ -179,6 +205,10 @@ impl Listener for FlowListener {
             self.queue.push(Task::Flow);
         }
         true
+    }
+
+    fn matched(&self, _count: u32) {
+        self.queue.push(Task::Discovery);
     }
 }
 

@@ -10,7 +10,7 @@ use std::path::Path;
 use myelin_dds::TOPIC_PREFIX;
 pub(super) use myelin_dds::private_topic as topic_name;
 
-use crate::{Error, LayoutHash};
+use crate::{AnnouncedQos, Error, LayoutHash};
 
 /// The kind of a publisher for other hosts. Partitions name it, so that a subscriber can request
 /// each kind with other settings: DDS does not match a reliable reader with a best-effort writer,
@@ -25,6 +25,15 @@ pub(super) enum Kind {
 
 impl Kind {
     pub(super) const ALL: [Kind; 3] = [Kind::BestEffort, Kind::Reliable, Kind::History];
+
+    /// The kind of a publisher with these settings.
+    pub(super) fn of(qos: &AnnouncedQos) -> Kind {
+        match (qos.transient_local, qos.is_reliable()) {
+            (0, false) => Kind::BestEffort,
+            (0, true) => Kind::Reliable,
+            _ => Kind::History,
+        }
+    }
 
     fn letter(self) -> char {
         match self {
@@ -57,26 +66,45 @@ impl Host {
         Ok(Host(LayoutHash::of_bytes(&[boot.trim_ascii(), &place, names].concat())))
     }
 
-    /// The partitions of a writer of this host: for each bit of the host one partition that names
-    /// the bit's value. A reader is matched if it requests any of them.
+    /// The partition of a writer of this host: the kinds that it is not, and all symbols except those
+    /// of its host.
     pub(super) fn offered(self, kind: Kind) -> Vec<String> {
-        (0..BITS).map(|bit| partition(bit, self.bit(bit), kind)).collect()
+        let others = Kind::ALL.into_iter().filter(|other| *other != kind).map(Kind::letter);
+        let own = self.symbols();
+        let symbols =
+            SYMBOLS.iter().filter(|symbol| !own.contains(symbol)).map(|it| char::from(*it));
+        vec![others.chain(symbols).collect()]
     }
 
-    /// The partitions that a reader of this host requests: for each bit the one of the opposite
-    /// value. So it meets the writers of hosts that differ in any bit, and none of its own.
+    /// The partitions that a reader of this host requests: a pattern for each symbol of its host. A
+    /// writer of this host has none of them, and a writer of another host has at least one.
     pub(super) fn wanted(self, kinds: &[Kind]) -> Vec<String> {
-        let of = |kind: Kind| (0..BITS).map(move |bit| partition(bit, !self.bit(bit), kind));
-        kinds.iter().flat_map(|kind| of(*kind)).collect()
+        let is_excluded = |kind: &Kind| !kinds.contains(kind);
+        let excluded = Kind::ALL.into_iter().filter(is_excluded);
+        let excluded: String = excluded.flat_map(|kind| ['*', kind.letter()]).collect();
+        self.symbols().map(|symbol| format!("{excluded}*{}*", char::from(symbol))).into()
     }
 
-    fn bit(self, bit: u32) -> bool {
-        self.0 >> bit & 1 == 1
+    /// The symbols of a host: by its lowest 32 bits, one of the sets of this size, so that none
+    /// contains another.
+    fn symbols(self) -> [u8; SET_SIZE] {
+        let mut rest = self.0 & u64::from(u32::MAX);
+        let mut after = SYMBOLS.len();
+        std::array::from_fn(|at| {
+            // The combinatorial number system: the largest element whose smaller sets all come before.
+            let size = SET_SIZE - at;
+            let largest = (0..after).rev().find(|element| sets(*element, size) <= rest);
+            after = largest.expect("there are no smaller sets of the elements 0 to size - 2");
+            rest -= sets(after, size);
+            SYMBOLS[after]
+        })
     }
 }
 
-fn partition(bit: u32, value: bool, kind: Kind) -> String {
-    format!("myelin{bit}{}{}", if value { '+' } else { '-' }, kind.letter())
+/// How many sets of so many elements there are among `count`.
+fn sets(count: usize, size: usize) -> u64 {
+    // Each step divides exactly.
+    (0..size).fold(1, |sets, at| sets * count.saturating_sub(at) as u64 / (at as u64 + 1))
 }
 
 /// The topic that has this name among DDS programs; `None` if it is not one of ours.
@@ -91,16 +119,32 @@ pub(super) fn name_of(dds_topic: &str) -> Option<String> {
     String::from_utf8(name).ok()
 }
 
-/// Bits of a host in its partitions. Two hosts in 2³² agree in all and never meet.
-const BITS: u32 = 32;
+/// Sets of so many of the symbols stand for hosts. There are 2³² of them, so two hosts in 2³² have the
+/// same set and never meet.
+const SET_SIZE: usize = 7;
+/// Printable, without the letters of the kinds and what a pattern may give a meaning to.
+const SYMBOLS: &[u8; 84] =
+    b"!#$%'()+,-./0123456789:;<=>@ABCDEFGHIJKLMNOPQRSTUVWXYZ^_`acdefgijklmnopqstuvwxyz{|}~";
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     fn meet(writer: Host, reader: Host, kinds: &[Kind]) -> bool {
         let wanted = reader.wanted(kinds);
-        writer.offered(Kind::Reliable).iter().any(|partition| wanted.contains(partition))
+        let offered = writer.offered(Kind::Reliable);
+        offered.iter().any(|name| wanted.iter().any(|pattern| matches(pattern, name)))
+    }
+
+    /// As DDS: `*` stands for any characters.
+    fn matches(pattern: &str, name: &str) -> bool {
+        match pattern.split_at_checked(1) {
+            None => name.is_empty(),
+            Some(("*", rest)) => (0..=name.len()).any(|skipped| matches(rest, &name[skipped..])),
+            Some((first, rest)) => name.strip_prefix(first).is_some_and(|it| matches(rest, it)),
+        }
     }
 
     #[test]
@@ -124,7 +168,7 @@ mod tests {
     fn only_different_hosts_match_over_the_network() {
         let host = Host(0x1234_5678_9abc_def0);
         assert!(!meet(host, host, &Kind::ALL));
-        for bit in 0..BITS {
+        for bit in 0..32 {
             let other = Host(host.0 ^ 1 << bit);
             assert!(meet(host, other, &Kind::ALL) && meet(other, host, &[Kind::Reliable]));
             assert!(!meet(host, other, &[Kind::BestEffort, Kind::History]), "another kind");
@@ -141,18 +185,47 @@ mod tests {
         assert!(error.contains("none: No such file"), "{error}");
     }
 
+    #[test]
+    fn hosts_have_distinct_sets_of_symbols() {
+        assert!(sets(SYMBOLS.len(), SET_SIZE) >= 1 << 32);
+        let hosts = (0..10_000).chain((0..10_000).map(|at| u64::from(u32::MAX) - at));
+        let all: BTreeSet<_> = hosts.map(|host| Host(host).symbols()).collect();
+        assert_eq!(all.len(), 20_000);
+        for set in all {
+            assert_eq!(BTreeSet::from(set).len(), SET_SIZE, "{set:?}");
+        }
+        let symbols: BTreeSet<_> = SYMBOLS.iter().collect();
+        assert_eq!(symbols.len(), SYMBOLS.len());
+        let taken = Kind::ALL.map(|kind| kind.letter() as u8);
+        assert!(taken.iter().chain(b"*?").all(|reserved| !symbols.contains(reserved)));
+    }
+
+    #[test]
+    fn a_reader_meets_the_kinds_that_it_requests() {
+        let [host, other] = [Host(1), Host(2)];
+        for kinds in [&Kind::ALL[..], &Kind::ALL[..1], &Kind::ALL[1..], &Kind::ALL[..2]] {
+            for kind in Kind::ALL {
+                let [offered] = &other.offered(kind)[..] else { panic!("one") };
+                let is_met = host.wanted(kinds).iter().any(|pattern| matches(pattern, offered));
+                assert_eq!(is_met, kinds.contains(&kind), "{kinds:?} {kind:?}");
+            }
+        }
+    }
+
     /// Nodes of 0.1 on other hosts request these names.
     #[test]
     fn the_partitions_of_0_1_stay() {
         let host = Host(0x8000_0001);
         let [offered, wanted] = [host.offered(Kind::History), host.wanted(&[Kind::BestEffort])];
-        assert_eq!((offered.len(), wanted.len()), (32, 32));
         assert_eq!(
-            [&offered[0], &offered[1], &offered[31]],
-            ["myelin0+h", "myelin1-h", "myelin31+h"]
+            offered,
+            ["br!#$%'()+,-./0123456789:;<=>@ABCDEFGIJLNOPQRSTUVWXYZ^_`acegijklmnopqtuwxyz{|}~"]
         );
-        assert_eq!([&wanted[0], &wanted[1], &wanted[31]], ["myelin0-b", "myelin1+b", "myelin31-b"]);
-        assert_eq!(host.offered(Kind::Reliable)[0], "myelin0+r");
+        assert_eq!(
+            wanted,
+            ["*r*h*v*", "*r*h*s*", "*r*h*f*", "*r*h*d*", "*r*h*M*", "*r*h*K*", "*r*h*H*"]
+        );
+        assert_eq!(host.wanted(&Kind::ALL)[0], "*v*");
     }
 
     #[test]

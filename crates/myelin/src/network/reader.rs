@@ -45,6 +45,8 @@ pub(super) struct ReaderState {
 /// Publishers with the same settings, each group with a reader of its own.
 struct Group {
     kinds: Vec<Kind>,
+    /// Whether it has one: the first group always, another one from its first publisher on.
+    is_needed: bool,
     request: Request,
     connection: Connection,
     /// By handle.
@@ -328,8 +330,9 @@ fn groups(spec: &Spec, is_private: bool, subscription: &Arc<SubscriptionState>) 
         delivery: if history { delivery.max(Delivery::Resent) } else { delivery },
         history,
     };
-    let new = |kinds, request| Group {
+    let new = |kinds, is_needed, request| Group {
         kinds,
+        is_needed,
         request,
         connection: Connection::Closed,
         publishers: BTreeMap::new(),
@@ -341,10 +344,11 @@ fn groups(spec: &Spec, is_private: bool, subscription: &Arc<SubscriptionState>) 
         subscription: Some(subscription.clone()),
     };
     if !is_private {
-        return vec![new(Vec::new(), request(delivery, wants_history))];
+        return vec![new(Vec::new(), true, request(delivery, wants_history))];
     }
     let mut groups: Vec<Group> = Vec::new();
-    for kind in Kind::ALL {
+    // First the group of those that offer all that the subscriber can request.
+    for kind in Kind::ALL.into_iter().rev() {
         let request = match kind {
             Kind::BestEffort => request(Delivery::BestEffort, false),
             Kind::Reliable => request(delivery, false),
@@ -352,7 +356,7 @@ fn groups(spec: &Spec, is_private: bool, subscription: &Arc<SubscriptionState>) 
         };
         match groups.iter_mut().find(|group| group.request == request) {
             Some(group) => group.kinds.push(kind),
-            None => groups.push(new(vec![kind], request)),
+            None => groups.push(new(vec![kind], groups.is_empty(), request)),
         }
     }
     groups
@@ -378,28 +382,49 @@ impl Group {
 impl ReaderState {
     /// Opens readers if there is a way to other hosts now.
     pub(super) fn bind(self: &Arc<Self>, session: &Session) -> Result<(), Error> {
-        for (number, group) in self.groups.iter().enumerate() {
-            let settings = {
-                let mut group = lock(group);
-                if group.subscription.is_some() {
-                    group.connection = Connection::Opening;
-                }
-                self.settings(&group, session.host)
-            };
-            let listener = Box::new(self.listener(number, session));
-            let reader = Reader::create(&session.participant, &settings, listener);
-            let reader = reader.map_err(network_error)?;
-            let guid = reader.guid().map_err(network_error)?;
-            let mut group = lock(group);
-            if group.subscription.is_some() {
-                group.connection = Connection::Open { reader: Arc::new(reader), guid };
+        (0..self.groups.len()).try_for_each(|number| self.bind_group(number, session))
+    }
+
+    fn bind_group(self: &Arc<Self>, number: usize, session: &Session) -> Result<(), Error> {
+        let settings = {
+            let mut group = lock(&self.groups[number]);
+            if !group.is_needed || group.subscription.is_none() {
+                return Ok(());
             }
+            group.connection = Connection::Opening;
+            self.settings(&group, session.host)
+        };
+        let listener = Box::new(self.listener(number, session));
+        let reader = Reader::create(&session.participant, &settings, listener);
+        let reader = reader.map_err(network_error)?;
+        let guid = reader.guid().map_err(network_error)?;
+        let mut group = lock(&self.groups[number]);
+        if group.subscription.is_some() {
+            group.connection = Connection::Open { reader: Arc::new(reader), guid };
         }
         Ok(())
     }
 
     fn listener(self: &Arc<Self>, number: usize, session: &Session) -> ReaderListener {
         ReaderListener { shared: Arc::downgrade(self), number, queue: session.queue.clone() }
+    }
+
+    /// Reports a discovered publisher on this topic that does not match, or opens the reader for it.
+    /// Called by the node's thread.
+    pub(super) fn compare(self: &Arc<Self>, publisher: &Endpoint, session: &Session) {
+        let Some(theirs) = self.dds.compare(publisher, session.host) else { return };
+        let kind = Kind::of(&theirs.qos);
+        for (number, group) in self.groups.iter().enumerate() {
+            let mut group = lock(group);
+            if group.is_needed || !group.kinds.contains(&kind) {
+                continue;
+            }
+            group.is_needed = true;
+            drop(group);
+            if let Err(error) = self.bind_group(number, session) {
+                self.dds.report_unbound(&error);
+            }
+        }
     }
 
     /// Closes the readers: the way to other hosts has gone.
@@ -583,11 +608,12 @@ impl ReaderState {
         some_full
     }
 
-    /// Repeats messages that a publisher may have missed. Called by the node's thread.
-    pub(super) fn repeat_messages(&self, session: &Session) {
+    /// Repeats messages that these publishers may have missed. Called by the node's thread.
+    pub(super) fn repeat_messages(&self, session: &Session, to: impl Fn(&Guid) -> bool) {
         for group in &self.groups {
             let group = lock(group);
-            group.publishers.values().for_each(|publisher| group.send_all(publisher, session));
+            let publishers = group.publishers.values().filter(|publisher| to(&publisher.guid));
+            publishers.for_each(|publisher| group.send_all(publisher, session));
         }
     }
 

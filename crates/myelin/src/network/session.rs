@@ -1,12 +1,13 @@
 //! The network resources that are open while an interface leads to other hosts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use myelin_dds::{Discovery, Endpoint, Listener, Participant};
 use myelin_shm::node as shm;
 
-use super::flow_channel::{FLOW_TOPIC, FlowChannel, FlowMessage};
+use super::flow_channel::{FlowChannel, FlowMessage, GuidPrefix};
 use super::host::Host;
 use super::lane::{Lane, LaneAddress};
 use super::network_error;
@@ -28,6 +29,9 @@ pub(super) struct Session {
     pub(super) lane: Option<Lane>,
     /// Of writers and of readers.
     discoveries: [Discovery; 2],
+    /// Whether known endpoints must be compared, too: some of ours are new, or they were visited
+    /// before they were compared.
+    compare_all: AtomicBool,
 }
 
 impl Session {
@@ -47,8 +51,9 @@ impl Session {
         let lane_address = lane.as_ref().map(|lane| lane.address().encode()).unwrap_or_default();
         let user_data = [lane_address, user_data].concat().into_bytes();
         let flow = FlowChannel::create(&participant, queue, user_data)?;
-        let schemas = SchemaChannel::default();
-        Ok(Session { host, queue: queue.clone(), participant, flow, schemas, lane, discoveries })
+        let (schemas, compare_all) = (SchemaChannel::default(), AtomicBool::new(true));
+        let queue = queue.clone();
+        Ok(Session { host, queue, participant, flow, schemas, lane, discoveries, compare_all })
     }
 
     /// Sends the schema of a type to the hosts that want it.
@@ -76,6 +81,11 @@ impl Session {
         self.flow.forget_answering();
     }
 
+    /// The participants of nodes that have come since the last call.
+    pub(super) fn new_peers(&self) -> BTreeSet<GuidPrefix> {
+        self.flow.new_peers()
+    }
+
     /// The messages of readers elsewhere.
     pub(super) fn receive(&self) -> Vec<FlowMessage> {
         self.flow.receive()
@@ -84,27 +94,56 @@ impl Session {
     /// Calls `visit` with every writer (true) and reader of the domain, including those of this
     /// process.
     pub(super) fn visit_discovered(&self, visit: &mut dyn FnMut(bool, Endpoint)) {
-        let [writers, readers] = &self.discoveries;
-        let _ = writers.visit(&mut |endpoint| visit(true, endpoint));
-        let _ = readers.visit(&mut |endpoint| visit(false, endpoint));
-    }
-
-    /// Finds endpoints that are on a topic of ours and do not match, and where other nodes listen for
-    /// the lane.
-    pub(super) fn compare(&self, readers: &[Arc<ReaderState>], writers: &[Arc<WriterState>]) {
-        let mut lanes = BTreeMap::new();
-        self.visit_discovered(&mut |is_writer, endpoint| match is_writer {
-            true if FLOW_TOPIC.contains(&endpoint.topic.as_str()) => {
-                let lane = LaneAddress::read(endpoint.guid, &endpoint.user_data);
-                lanes.extend(lane.map(|lane| (lane.node, lane)));
-            }
-            true => readers.iter().for_each(|reader| reader.dds.compare(&endpoint, self.host)),
-            false => writers.iter().for_each(|writer| writer.dds.compare(&endpoint, self.host)),
-        });
-        if let Some(lane) = &self.lane {
-            lane.set_addresses(lanes);
+        if self.visit(false, visit) {
+            self.compare_all();
         }
     }
+
+    fn visit(&self, only_new: bool, visit: &mut dyn FnMut(bool, Endpoint)) -> bool {
+        let [writers, readers] = &self.discoveries;
+        let are_new = [
+            writers.visit(only_new, &mut |endpoint| visit(true, endpoint)),
+            readers.visit(only_new, &mut |endpoint| visit(false, endpoint)),
+        ];
+        are_new.iter().any(|new| matches!(new, Ok(true)))
+    }
+
+    /// Has all endpoints compared.
+    pub(super) fn compare_all(&self) {
+        // ORDER: Relaxed: the task orders what follows.
+        self.compare_all.store(true, Ordering::Relaxed);
+        self.queue.push(Task::Discovery);
+    }
+
+    /// Finds endpoints that have come and are on a topic of ours: those that do not match, and those
+    /// that need another reader of ours. Finds where other nodes listen for the lane.
+    pub(super) fn compare(&self, readers: &[Arc<ReaderState>], writers: &[Arc<WriterState>]) {
+        let readers = by_topic(readers, |it| &it.dds.topic);
+        let writers = by_topic(writers, |it| &it.dds.topic);
+        let mut compare = |is_writer, endpoint: Endpoint| {
+            let topic = endpoint.topic.as_str();
+            if is_writer {
+                let ours = readers.get(topic).into_iter().flatten();
+                ours.for_each(|reader| reader.compare(&endpoint, self));
+            } else {
+                let ours = writers.get(topic).into_iter().flatten();
+                ours.for_each(|writer| _ = writer.dds.compare(&endpoint, self.host));
+            }
+        };
+        let only_new = !self.compare_all.swap(false, Ordering::Relaxed);
+        self.visit(only_new, &mut compare);
+        if let Some(lane) = &self.lane {
+            let nodes = self.flow.nodes();
+            let addresses = nodes.iter().filter_map(|(guid, data)| LaneAddress::read(*guid, data));
+            lane.set_addresses(addresses.map(|it| (it.node, it)).collect());
+        }
+    }
+}
+
+fn by_topic<T>(endpoints: &[Arc<T>], topic: fn(&T) -> &str) -> BTreeMap<&str, Vec<&Arc<T>>> {
+    let mut found: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    endpoints.iter().for_each(|each| found.entry(topic(each)).or_default().push(each));
+    found
 }
 
 /// Reports that an endpoint has been discovered, or has gone.

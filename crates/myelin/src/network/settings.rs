@@ -2,9 +2,10 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
-use myelin_dds::{Config, LEASE, Security};
+use myelin_dds::{Config, DATAGRAMS, LEASE, Security};
 
 use super::network_error;
 use crate::Error;
@@ -21,6 +22,7 @@ pub(crate) struct Settings {
     pub(crate) keystore: Option<PathBuf>,
     pub(crate) enclave: Option<String>,
     pub(crate) bulk_lane: Option<bool>,
+    pub(crate) datagram_bytes: Option<u32>,
 }
 
 /// The settings of a node that is open to the network.
@@ -60,7 +62,10 @@ impl Settings {
         };
         let lease = match self.lease {
             Some(lease) => lease,
-            None => text(LEASE_MS)?.map_or(Ok(LEASE), |value| lease_from(&value))?,
+            None => text(LEASE_MS)?.map_or(Ok(LEASE), |value| {
+                let remedy = "set it to a number of milliseconds, or unset it for 1000";
+                number(LEASE_MS, &value, remedy).map(Duration::from_millis)
+            })?,
         };
         if !LEASES.contains(&lease) {
             return Err(Error::Setting {
@@ -68,6 +73,22 @@ impl Settings {
                 field: "lease",
                 value: format!("{lease:?}"),
                 remedy: "set it to 100 ms to 1 h",
+            });
+        }
+        let datagram_bytes = match self.datagram_bytes {
+            Some(bytes) => Some(bytes),
+            None => {
+                let remedy = "set it to a number of bytes, or unset it";
+                let value = text(DATAGRAM_BYTES)?;
+                value.map(|value| number(DATAGRAM_BYTES, &value, remedy)).transpose()?
+            }
+        };
+        if let Some(bytes) = datagram_bytes.filter(|bytes| !DATAGRAMS.contains(bytes)) {
+            return Err(Error::Setting {
+                topic: None,
+                field: "datagram_bytes",
+                value: bytes.to_string(),
+                remedy: "set it to 1350 to 65500",
             });
         }
         let keystore = match self.keystore {
@@ -81,7 +102,8 @@ impl Settings {
         let security = security(keystore, enclave)?;
         let bulk_lane = switched(self.bulk_lane, BULK_LANE, true)?;
         let Settings { multicast, user_data, .. } = self;
-        let config = Config { interface, peers, multicast, lease, user_data, security };
+        let config =
+            Config { interface, peers, multicast, lease, datagram_bytes, user_data, security };
         Ok(Some(Resolved { config, bulk_lane }))
     }
 }
@@ -141,12 +163,12 @@ fn security(keystore: Option<PathBuf>, enclave: Option<String>) -> Result<Option
     }
 }
 
-fn lease_from(value: &str) -> Result<Duration, Error> {
-    value.parse().map(Duration::from_millis).map_err(|_| Error::Setting {
+fn number<T: FromStr>(name: &'static str, value: &str, remedy: &'static str) -> Result<T, Error> {
+    value.parse().map_err(|_| Error::Setting {
         topic: None,
-        field: LEASE_MS,
+        field: name,
         value: format!("{value:?}"),
-        remedy: "set it to a number of milliseconds, or unset it for 1000",
+        remedy,
     })
 }
 
@@ -160,6 +182,7 @@ const BULK_LANE: &str = "MYELIN_BULK_LANE";
 const INTERFACE: &str = "MYELIN_INTERFACE";
 const PEERS: &str = "MYELIN_PEERS";
 const LEASE_MS: &str = "MYELIN_LEASE_MS";
+const DATAGRAM_BYTES: &str = "MYELIN_DATAGRAM_BYTES";
 const KEYSTORE: &str = "MYELIN_KEYSTORE";
 const ENCLAVE: &str = "MYELIN_ENCLAVE";
 /// Shorter leases would report every hiccup.
@@ -221,6 +244,21 @@ mod tests {
         let settings = Settings { open: Some(true), interface, peers, ..Settings::default() };
         let config = resolve(settings, &environment).unwrap().unwrap();
         assert_eq!(config, Config { interface: Some("lo".into()), ..Config::default() });
+    }
+
+    #[test]
+    fn datagrams_have_a_size_that_udp_can_send() {
+        let size = |datagram_bytes, environment: &[_]| {
+            let settings = Settings { open: Some(true), datagram_bytes, ..Settings::default() };
+            resolve(settings, environment).map(|config| config.unwrap().datagram_bytes)
+        };
+        assert_eq!(size(None, &[]).unwrap(), None);
+        assert_eq!(size(None, &[(DATAGRAM_BYTES, "1400")]).unwrap(), Some(1_400));
+        assert_eq!(size(Some(9_000), &[(DATAGRAM_BYTES, "1400")]).unwrap(), Some(9_000));
+        for wrong in ["small", "1349", "65501", "-1"] {
+            let error = size(None, &[(DATAGRAM_BYTES, wrong)]).unwrap_err().to_string();
+            assert!(error.contains("datagram") || error.contains(DATAGRAM_BYTES), "{error}");
+        }
     }
 
     #[test]

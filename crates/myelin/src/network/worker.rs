@@ -8,10 +8,10 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
-use myelin_dds::{Binding, Config, Domain, has_own_configuration, socket_buffer_bytes};
+use myelin_dds::{Binding, Config, Domain, Guid, has_own_configuration, socket_buffer_bytes};
 use myelin_shm::node as shm;
 
-use super::flow_channel::FlowKind;
+use super::flow_channel::{FlowKind, prefix};
 use super::graph;
 use super::host::Host;
 use super::interface::{self, Choice, Interface};
@@ -280,7 +280,7 @@ impl WorkerState {
         writers.push(Arc::downgrade(writer));
         drop(writers);
         self.queue.push(Task::Writer(Arc::downgrade(writer)));
-        self.queue.push(Task::Discovery);
+        link.session.iter().for_each(Session::compare_all);
         Ok(())
     }
 
@@ -296,7 +296,7 @@ impl WorkerState {
         readers.push(Arc::downgrade(reader));
         drop(readers);
         self.queue.push(Task::Reader(Arc::downgrade(reader)));
-        self.queue.push(Task::Discovery);
+        link.session.iter().for_each(Session::compare_all);
         Ok(())
     }
 
@@ -321,6 +321,8 @@ impl WorkerState {
         let mut again: Option<Instant> = None;
         let mut retry_declined_at: Option<Instant> = None;
         let mut repeat_at: Option<Instant> = None;
+        let mut compare_at: Option<Instant> = None;
+        let mut compared_at: Option<Instant> = None;
         let is_secured = self.domain.config().security.is_some();
         let mut check_at = is_secured.then(|| Instant::now() + CHECK_REVOKED);
         loop {
@@ -330,7 +332,7 @@ impl WorkerState {
             };
             let limit = (!full.is_empty()).then_some(retry_full_in);
             let due = again.into_iter().chain(retry_declined_at).chain(repeat_at);
-            let due = due.chain(check_at).min();
+            let due = due.chain(check_at).chain(compare_at).min();
             let due_in = due.map(|at| at.saturating_duration_since(Instant::now()));
             let limit = limit.into_iter().chain(due_in).min();
             let Some(tasks) = self.queue.take(limit) else { return };
@@ -348,9 +350,19 @@ impl WorkerState {
             again = link.again.map(|(at, _)| at);
             let Some(session) = &link.session else {
                 full.clear();
-                (retry_declined_at, repeat_at) = (None, None); // a time that is past would end each wait at once
+                // A time that is past would end each wait at once.
+                (retry_declined_at, repeat_at, compare_at) = (None, None, None);
                 continue; // the endpoint has gone
             };
+            if tasks.iter().any(|task| matches!(task, Task::Discovery)) {
+                let now = Instant::now();
+                compare_at = compare_at.or(Some(compared_at.map_or(now, |at| at + COMPARE_EACH)));
+            }
+            if compare_at.is_some_and(|at| at <= Instant::now()) {
+                session.compare(&alive(&self.readers), &alive(&self.writers));
+                self.node.report_graph_change();
+                (compare_at, compared_at) = (None, Some(Instant::now()));
+            }
             tasks.into_iter().for_each(|task| self.handle(session, task, &mut full));
             if retry_declined_at.is_some_and(|at| at <= Instant::now()) {
                 let readers =
@@ -364,7 +376,8 @@ impl WorkerState {
             if repeat_at.is_some_and(|at| at <= Instant::now()) {
                 // Before the messages are repeated: a peer that answers again gets all of them.
                 session.forget_answering_peers();
-                alive(&self.readers).iter().for_each(|reader| reader.repeat_messages(session));
+                let readers = alive(&self.readers);
+                readers.iter().for_each(|reader| reader.repeat_messages(session, |_| true));
                 repeat_at = None;
             }
             if repeat_at.is_none() && session.has_silent_peers() {
@@ -523,16 +536,15 @@ impl WorkerState {
                     reader.dds.report_policy(policy, session);
                 }
             }
-            Task::Discovery => {
-                session.compare(&alive(&self.readers), &alive(&self.writers));
-                self.node.report_graph_change();
-            }
             Task::Flow => self.receive(session, full),
             Task::Send(message) => session.send(message),
             Task::Peers => {
-                alive(&self.readers).iter().for_each(|reader| reader.repeat_messages(session))
+                let new = session.new_peers();
+                let is_new = |publisher: &Guid| new.contains(&prefix(publisher));
+                let readers = alive(&self.readers);
+                readers.iter().for_each(|reader| reader.repeat_messages(session, is_new));
             }
-            Task::Interfaces => {} // looked at before
+            Task::Interfaces | Task::Discovery => {} // looked at before
             Task::LaneSubscribed { link, writer, reader } => {
                 let subscribes =
                     |each: &Arc<WriterState>| each.lane_subscribed(&link, &writer, &reader);
@@ -592,6 +604,8 @@ const RETRY_FULL_MAX: Duration = Duration::from_millis(1);
 const RETRY_DECLINED: Duration = Duration::from_millis(100);
 /// How often a node with an enclave looks for a new list of revoked certificates.
 const CHECK_REVOKED: Duration = Duration::from_secs(2);
+/// How often it looks for endpoints that have come: one by one, each look would cost as much as for all.
+const COMPARE_EACH: Duration = Duration::from_millis(10);
 /// How often all valid messages are repeated while a peer does not acknowledge them.
 const REPEAT_MESSAGES: Duration = Duration::from_secs(2);
 /// The delay before the first repetition of a failed attempt of CycloneDDS; it doubles each time.

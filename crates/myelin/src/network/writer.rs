@@ -207,12 +207,8 @@ impl NetworkWriter {
             ..
         } = spec.publisher;
         let reliable = spec.publisher.reliability == Reliability::Reliable;
-        let kind = match (history, reliable || spec.dds.resends) {
-            (0, false) => Kind::BestEffort,
-            (0, true) => Kind::Reliable,
-            _ => Kind::History,
-        };
         let dds = DdsEndpoint::new(spec, shm::EndpointHandle::clone(publisher))?;
+        let kind = Kind::of(&dds.info.qos);
         check_topic_name(&dds.topic).map_err(network_error)?;
         let settings = Settings {
             topic: dds.topic.clone(),
