@@ -31,7 +31,7 @@ fn main() -> Result<(), Error> {
     let all = (0..number).flat_map(|robot| (0..topics).map(move |at| (robot, at)));
     let subscribers: Result<Vec<_>, Error> =
         all.map(|(robot, at)| topic(robot, at).subscriber()).collect();
-    let subscribers = subscribers?;
+    let mut subscribers = subscribers?;
     println!("ready");
     let (end, ended) = std::sync::mpsc::channel::<()>();
     std::thread::spawn(move || {
@@ -46,6 +46,10 @@ fn main() -> Result<(), Error> {
         if matched != before {
             println!("matched {matched}");
             before = matched;
+            // A publisher that has gone keeps its place until its samples are taken.
+            for subscriber in &mut subscribers {
+                while subscriber.take()?.is_some() {}
+            }
         }
     }
     Ok(())
