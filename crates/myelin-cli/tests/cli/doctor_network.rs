@@ -1,9 +1,10 @@
 //! `myelin doctor --network` between namespaces: a good path, a bad one behind a router, and one
 //! without a partner. Needs root.
 
-use std::io::{BufRead, BufReader};
+use std::io::{self, BufRead, BufReader, Write};
+use std::net::{TcpStream, UdpSocket};
 use std::process::{Child, Command, Output, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use myelin_bench_link::{Conditions, EmulatedLink, End, Namespace};
 use serde_json::Value;
@@ -151,6 +152,62 @@ fn without_a_partner_the_path_is_measured_as_far_as_it_can_be() {
     }
     assert!(report.to_string().contains("run `myelin doctor --serve` on 10.79.0.2"), "{report}");
 }
+
+#[test]
+fn a_partner_outlives_strangers() {
+    let (Some(here), Some(there)) = (namespace(), namespace()) else { return };
+    let _link = join([(&here, LINK, OWN), (&there, LINK, PEER)]);
+    let mut partner = Partner::start(&there);
+    let address = format!("{PEER}:{}", partner.1);
+    here.enter(|| {
+        // More than it serves, and silent.
+        let silent: io::Result<Vec<_>> = (0..100).map(|_| TcpStream::connect(&address)).collect();
+        let datagrams = UdpSocket::bind("0.0.0.0:0")?;
+        let mut random = 1_u64;
+        let mut below = |limit: usize| {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (random >> 33) as usize % limit
+        };
+        drop(silent?);
+        for number in 0..300 {
+            let mut line = REQUESTS[below(REQUESTS.len())].as_bytes().to_vec();
+            for _ in 0..below(4) {
+                let at = below(line.len());
+                match below(3) {
+                    0 => line[at] ^= 1 << below(8),
+                    1 => line.truncate(at.max(1)),
+                    _ => line.splice(at..at, b"99999999999".iter().copied()).for_each(drop),
+                }
+            }
+            let _ = datagrams.send_to(&line, &address);
+            let Ok(mut stream) = TcpStream::connect(&address) else { continue };
+            let _ = stream.write_all(&line);
+            if number % 10 == 0 {
+                let _ = stream.write_all(&vec![b'{'; 1 << 20]); // a line without an end
+            }
+        }
+        Ok(())
+    })
+    .unwrap();
+    assert_eq!(partner.0.try_wait().unwrap(), None, "it has ended");
+    let tasks = format!("/proc/{}/task", partner.0.id());
+    let begin = Instant::now();
+    while std::fs::read_dir(&tasks).unwrap().count() > 33 {
+        assert!(begin.elapsed() < Duration::from_secs(60), "it has a thread for each stranger");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let (_, report) = examine(&here, PEER, &partner.1);
+    assert_eq!(finding(&report, "large_datagrams").0, "ok", "{report}");
+}
+
+/// What a partner is asked for.
+const REQUESTS: [&str; 5] = [
+    "{\"hello\":{\"version\":1,\"domain\":0}}\n\"time\"\n\"heard\"\n",
+    "{\"hello\":{\"version\":1,\"domain\":4294967295}}\n{\"send\":{\"ports\":[7400,0,65535]}}\n",
+    "\"time\"\n{\"send\":{\"ports\":[1]}}\n",
+    "{\"source\":{\"ms\":1}}\n",
+    "\"sink\"\nbytes",
+];
 
 #[test]
 fn mistakes_in_the_arguments_are_named() {

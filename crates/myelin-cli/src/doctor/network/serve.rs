@@ -2,6 +2,7 @@
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream};
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
@@ -19,14 +20,25 @@ pub fn serve(port: u16) -> Result<()> {
         .with_context(|| format!("--serve: TCP port {port}"))?;
     let port = listener.local_addr()?.port();
     crate::say(&format!("serving `myelin doctor --network` at port {port}, until Ctrl-C\n"));
+    let open = Arc::new(());
     for stream in listener.incoming() {
-        let stream = stream?;
-        std::thread::spawn(move || {
-            let from = stream.peer_addr();
-            if let (Err(error), Ok(from)) = (answer(stream, port), from) {
-                print_line(format_args!("{}: {error}", from.ip()));
+        let this = Arc::clone(&open);
+        let started = stream.and_then(|stream| {
+            if Arc::strong_count(&open) > CONNECTIONS_MAX + 1 {
+                return Err(io::Error::other(format!("{CONNECTIONS_MAX} connections are open")));
             }
+            std::thread::Builder::new().spawn(move || {
+                let from = stream.peer_addr();
+                if let (Err(error), Ok(from)) = (answer(stream, port), from) {
+                    print_line(format_args!("{}: {error}", from.ip()));
+                }
+                drop(this);
+            })
         });
+        if let Err(error) = started {
+            print_line(format_args!("a connection is closed: {error}"));
+            std::thread::sleep(REFUSED_PAUSE); // a stranger may open them without end
+        }
     }
     Ok(())
 }
@@ -133,6 +145,8 @@ pub fn send_for(to: &mut impl Write, duration: Duration) -> io::Result<()> {
 }
 
 const BUFFER_BYTES: usize = 128 << 10;
+const CONNECTIONS_MAX: usize = 32;
+const REFUSED_PAUSE: Duration = Duration::from_millis(10);
 const FREE_LIMIT: Duration = Duration::from_secs(2);
 const FREE_LOOK: Duration = Duration::from_millis(20);
 const SOURCE_MAX: Duration = Duration::from_secs(5);
