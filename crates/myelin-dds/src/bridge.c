@@ -309,6 +309,21 @@ int32_t myelin_dds_visit_matched(int32_t endpoint, uint8_t is_writer, myelin_dds
   return count;
 }
 
+/* Takes the endpoints that have gone: CycloneDDS would keep them for ever. */
+static void drop_gone(dds_entity_t discovery, void **samples, dds_sample_info_t *infos)
+{
+  dds_return_t count;
+  do {
+    samples[0] = NULL;
+    count = ddsc.dds_take_mask(discovery, samples, infos, VISITED_MAX, VISITED_MAX,
+                               DDS_ANY_SAMPLE_STATE | DDS_ANY_VIEW_STATE |
+                                   DDS_NOT_ALIVE_DISPOSED_INSTANCE_STATE |
+                                   DDS_NOT_ALIVE_NO_WRITERS_INSTANCE_STATE);
+    if (count > 0)
+      (void)ddsc.dds_return_loan(discovery, samples, count);
+  } while (count == VISITED_MAX);
+}
+
 int32_t myelin_dds_visit_discovered(int32_t discovery, uint8_t only_new, myelin_dds_visit visit,
                                     void *context)
 {
@@ -316,6 +331,7 @@ int32_t myelin_dds_visit_discovered(int32_t discovery, uint8_t only_new, myelin_
   /* Always the same number: CycloneDDS keeps the memory that it lends, and fills in pointers to all of it. */
   void **samples = ddsc.dds_alloc(VISITED_MAX * sizeof *samples);
   dds_sample_info_t *infos = ddsc.dds_alloc(VISITED_MAX * sizeof *infos);
+  drop_gone(discovery, samples, infos);
   dds_return_t new = 0, count;
   do {
     samples[0] = NULL; /* lent by CycloneDDS */

@@ -74,6 +74,7 @@
   NAME(dds_return_loan)                    \
   NAME(dds_set_log_sink)                   \
   NAME(dds_strretcode)                     \
+  NAME(dds_take_mask)                      \
   NAME(dds_wait_for_acks)                  \
   NAME(dds_writecdr)                       \
   NAME(ddsi_serdata_init)                  \
