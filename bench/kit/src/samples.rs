@@ -334,16 +334,18 @@ pub fn bytes_of(records: &[Record]) -> &[u8] {
     unsafe { std::slice::from_raw_parts(records.as_ptr().cast::<u8>(), size_of_val(records)) }
 }
 
-/// The reverse of [`bytes_of`]; `None` if the bytes are not whole records.
-pub fn records_of(bytes: &[u8]) -> Option<Vec<Record>> {
-    let (records, rest) = bytes.as_chunks::<RECORD_BYTES>();
-    rest.is_empty().then(|| records.iter().map(record_of).collect())
+/// The bytes of records in memory, to be filled.
+pub fn bytes_of_mut(records: &mut [Record]) -> &mut [u8] {
+    // SAFETY: as in `bytes_of`, and any bytes are valid Records.
+    unsafe { std::slice::from_raw_parts_mut(records.as_mut_ptr().cast(), size_of_val(records)) }
 }
 
-/// One record from its bytes in memory.
-pub fn record_of(bytes: &[u8; RECORD_BYTES]) -> Record {
-    // SAFETY: the array has the size of a Record, and any bit pattern is a valid Record.
-    unsafe { bytes.as_ptr().cast::<Record>().read_unaligned() }
+/// The reverse of [`bytes_of`]; `None` if the bytes are not whole records.
+pub fn records_of(bytes: &[u8]) -> Option<Vec<Record>> {
+    let mut records = vec![Record::default(); bytes.len() / RECORD_BYTES];
+    let into = bytes_of_mut(&mut records);
+    (into.len() == bytes.len()).then(|| into.copy_from_slice(bytes))?;
+    Some(records)
 }
 
 fn map(file: &File) -> Result<MmapMut, Error> {

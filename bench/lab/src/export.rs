@@ -73,7 +73,7 @@ struct RunSource<'a> {
 
 /// Writes the file, atomically.
 pub fn export(request: &ExportOptions) -> Result<Exported> {
-    let (mut folder, plan, analysis) = session::open(&request.directory)?;
+    let (mut folder, plan, analysis) = session::open(&request.directory, true)?;
     let runs = folder.runs()?.runs;
     let chosen = choose(&plan, &request.cells)?;
     let path = request.out.clone().unwrap_or_else(|| request.directory.join("samples.parquet"));
@@ -138,22 +138,22 @@ enum Fill {
     Float(fn(&RunSource<'_>) -> Option<f64>),
     Count(fn(&RunSource<'_>) -> Option<i64>),
     Flag(fn(&RunSource<'_>) -> bool),
-    Nanoseconds(fn(&Message, &Measured) -> Option<i64>),
-    Number(fn(&Message, &Measured) -> Option<i32>),
-    RowFlag(fn(&Message, &Measured) -> bool),
+    Nanoseconds(fn(&Message<'_>, &Measured) -> Option<i64>),
+    Number(fn(&Message<'_>, &Measured) -> Option<i32>),
+    RowFlag(fn(&Message<'_>, &Measured) -> bool),
 }
 
 /// The record of the other end; `None` if its clock could not be compared, because its stamps are
 /// then meaningless.
-fn pong<'a>(row: &'a Message, of: &Measured) -> Option<&'a Record> {
-    row.pong.as_ref().filter(|_| of.crosses_ends)
+fn pong<'a>(row: &Message<'a>, of: &Measured) -> Option<&'a Record> {
+    row.pong.filter(|_| of.crosses_ends)
 }
 
 /// The record with the flags of arrival: that of the message or, in a round trip, of its answer.
-fn flagged<'a>(row: &'a Message, of: &Measured) -> &'a Record {
+fn flagged<'a>(row: &Message<'a>, of: &Measured) -> &'a Record {
     match of.kind {
-        Kind::Roundtrip => &row.ping,
-        _ => row.pong.as_ref().unwrap_or(&row.ping),
+        Kind::Roundtrip => row.ping,
+        _ => row.pong.unwrap_or(row.ping),
     }
 }
 
@@ -167,8 +167,8 @@ fn stamped(record: &Record) -> Option<&Record> {
 }
 
 /// The record of a publisher whose steps were stamped; an application's trace has none of them.
-fn parted<'a>(row: &'a Message, of: &Measured) -> Option<&'a Record> {
-    stamped(&row.ping).filter(|_| !of.is_imported)
+fn parted<'a>(row: &Message<'a>, of: &Measured) -> Option<&'a Record> {
+    stamped(row.ping).filter(|_| !of.is_imported)
 }
 
 /// A recorded time; 0 means that it was not recorded.
@@ -195,7 +195,7 @@ fn writer(file: &File) -> Result<SerializedFileWriter<&File>> {
 fn add(
     writer: &mut SerializedFileWriter<&File>,
     source: &RunSource<'_>,
-    Messages { all, measured }: Messages,
+    Messages { all, measured, .. }: Messages<'_>,
 ) -> Result<()> {
     for rows in all.chunks(ROWS_PER_GROUP) {
         let mut group = writer.next_row_group()?;
@@ -223,7 +223,7 @@ fn write_cells(
     group: &mut Group<'_, '_>,
     of: &Fill,
     source: &RunSource<'_>,
-    rows: &[Message],
+    rows: &[Message<'_>],
     measured: &Measured,
 ) -> parquet::errors::Result<()> {
     let all = rows.len();
@@ -270,13 +270,13 @@ const COLUMNS: &[(&str, Fill)] = &[
     ("order", Count(|of| Some(of.run.plan.order.into()))),
     ("valid", Flag(|of| of.valid)),
     ("id", Nanoseconds(|row, _| i64::try_from(row.ping.id).ok())),
-    ("latency_ns", Nanoseconds(Message::latency)),
-    ("write_ns", Nanoseconds(Message::write)),
-    ("lateness_ns", Nanoseconds(Message::lateness)),
+    ("latency_ns", Nanoseconds(|row, of| row.latency(of))),
+    ("write_ns", Nanoseconds(|row, of| row.write(of))),
+    ("lateness_ns", Nanoseconds(|row, of| row.lateness(of))),
     ("loan_ns", Nanoseconds(|row, of| Some(parted(row, of)?.loan_ns.into()))),
     ("fill_ns", Nanoseconds(|row, of| Some(parted(row, of)?.fill_ns.into()))),
-    ("memcpy_ns", Nanoseconds(Message::memcpy)),
-    ("stream_copy_ns", Nanoseconds(Message::stream_copy)),
+    ("memcpy_ns", Nanoseconds(|row, of| row.memcpy(of))),
+    ("stream_copy_ns", Nanoseconds(|row, of| row.stream_copy(of))),
     ("intended_ns", Nanoseconds(|row, _| moment(row.ping.intended_ns))),
     ("publish_entry_ns", Nanoseconds(|row, _| moment(row.ping.publish_entry_ns))),
     ("publish_return_ns", Nanoseconds(|row, _| moment(row.ping.publish_return_ns))),
@@ -298,7 +298,7 @@ const COLUMNS: &[(&str, Fill)] = &[
     ("corrupt", RowFlag(|row, of| flagged(row, of).flags & CORRUPT != 0)),
     ("out_of_order", RowFlag(|row, of| flagged(row, of).flags & OUT_OF_ORDER != 0)),
     ("late", RowFlag(|row, of| flagged(row, of).flags & LATE != 0)),
-    ("lean", RowFlag(|row, _| stamped(&row.ping).is_none())),
+    ("lean", RowFlag(|row, _| stamped(row.ping).is_none())),
     ("clock_error_ns", Count(|of| of.clocks.error_ns.map(|error_ns| error_ns.ceil() as i64))),
 ];
 

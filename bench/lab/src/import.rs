@@ -63,7 +63,7 @@ pub fn import(options: &ImportOptions) -> Result<(PathBuf, Analysis)> {
     kept.with_context(|| {
         format!("{}: make room, or name another folder by --out", path.display())
     })?;
-    let analysis = analyse(&mut folder, &plan, machine)?;
+    let analysis = analyse(&mut folder, &plan, machine, true)?;
     Ok((path, analysis))
 }
 

@@ -130,7 +130,7 @@ pub fn run(options: &RunOptions) -> Result<Finished> {
     let measuring =
         Measuring::new(&mut folder, &plan, systems, machines, here, &interrupted, shown);
     let machine = measuring.finish()?;
-    let analysis = analyse(&mut folder, &plan, machine)?;
+    let analysis = analyse(&mut folder, &plan, machine, true)?;
     Ok(Finished {
         folder: folder.path().into(),
         analysis,
@@ -186,11 +186,12 @@ fn resume(path: &Path, registry: &Registry) -> Result<(Folder, Plan, Machine, Op
 
 /// Analyses the intact part of a results folder: [`Summary::damage`] lists the rest.
 pub fn read(path: &Path) -> Result<Analysis> {
-    open(path).map(|(.., analysis)| analysis)
+    open(path, true).map(|(.., analysis)| analysis)
 }
 
-/// Like [`read`], also returns the folder and its plan.
-pub(crate) fn open(path: &Path) -> Result<(Folder, Plan, Analysis)> {
+/// Like [`read`], also returns the folder and its plan. Unless `is_plotted`, without the details that
+/// only plots and rows per second need.
+pub(crate) fn open(path: &Path, is_plotted: bool) -> Result<(Folder, Plan, Analysis)> {
     let (mut folder, plan, machine) = Folder::open(path)?;
     let (machine, damage) = match machine {
         Ok(machine) => (machine, None),
@@ -200,7 +201,7 @@ pub(crate) fn open(path: &Path) -> Result<(Folder, Plan, Analysis)> {
             (earlier.unwrap_or_else(|_| Machine::unknown("unknown machine")), Some(text))
         }
     };
-    let mut analysis = analyse(&mut folder, &plan, machine)?;
+    let mut analysis = analyse(&mut folder, &plan, machine, is_plotted)?;
     analysis.summary.damage.extend(damage);
     Ok((folder, plan, analysis))
 }

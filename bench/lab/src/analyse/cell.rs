@@ -6,7 +6,7 @@ use myelin_bench_kit::protocol::{Topology, Transport};
 
 use super::distribution::{NEVER, Sorted, Unsorted, us};
 use super::judged::{self, Case, JudgedRun, used};
-use super::messages::{Measured, Message, Messages, Quantity};
+use super::messages::Quantities;
 use super::{
     clock_figures, measures, notes, observed, processes, slowest, stages, timeline, workloads,
 };
@@ -16,29 +16,43 @@ use crate::summary::{Cell, CurvePoint, Detail, Distribution, Params, Pinned, Pla
 
 /// Pools the runs of a cell. Figures come from the valid runs. If there are none, they come from
 /// the others and the cell is marked.
-pub(super) fn pool(case: Case<'_>, runs: &[JudgedRun]) -> Cell {
+pub(super) fn pool(case: Case<'_>, runs: &[JudgedRun<'_>]) -> Cell {
     with_latency(case, runs, &latency(&used(runs)))
 }
 
-/// Pools the runs of a cell, with the part that only plots and rows per second need.
+/// Pools the runs of a cell, with its details; if `is_plotted`, also with those that only plots and
+/// rows per second need.
 pub(super) fn pool_in_detail(
     case: Case<'_>,
-    runs: &[JudgedRun],
+    runs: &[JudgedRun<'_>],
     configuration: BTreeMap<String, String>,
+    is_plotted: bool,
 ) -> (Cell, Detail) {
     let latency = latency(&used(runs));
-    (with_latency(case, runs, &latency), detail(case, runs, &latency, configuration))
+    let plots = if is_plotted { plots(case, runs, &latency) } else { Detail::default() };
+    let pinned = used(runs).iter().find_map(|run| {
+        let cpus = run.record.pinned?;
+        Some(Pinned { cpus, priority: case.scenario.tuning.priority })
+    });
+    let detail = Detail {
+        name: case.plan.name(&case.scenario.name),
+        runs: runs.iter().map(|run| measures::single(run, case)).collect(),
+        configuration,
+        pinned,
+        ..plots
+    };
+    (with_latency(case, runs, &latency), detail)
 }
 
 /// The latencies of all these runs.
-fn latency(used: &[&JudgedRun]) -> Sorted {
+fn latency(used: &[&JudgedRun<'_>]) -> Sorted {
     Sorted::pooled(used.iter().map(|run| &run.latency))
 }
 
-fn with_latency(case: Case<'_>, runs: &[JudgedRun], latency: &Sorted) -> Cell {
+fn with_latency(case: Case<'_>, runs: &[JudgedRun<'_>], latency: &Sorted) -> Cell {
     let used = used(runs);
     let started = |ms_of| {
-        let times = workloads::starts(used.iter().map(|run| &run.record), ms_of);
+        let times = workloads::starts(used.iter().map(|run| run.record), ms_of);
         times.distribution().filter(|_| case.kind() == Kind::Startup)
     };
     let cell = Cell {
@@ -93,7 +107,7 @@ fn planned(case: Case<'_>) -> Cell {
 }
 
 /// Adds the distributions over all messages of all runs, and the spread of the runs.
-fn with_latencies(cell: Cell, case: Case<'_>, runs: &[&JudgedRun], latency: &Sorted) -> Cell {
+fn with_latencies(cell: Cell, case: Case<'_>, runs: &[&JudgedRun<'_>], latency: &Sorted) -> Cell {
     let kind = case.kind();
     let latencies: Vec<&Sorted> = runs.iter().map(|run| &run.latency).collect();
     let count = case.scenario.plan.run_count();
@@ -101,98 +115,85 @@ fn with_latencies(cell: Cell, case: Case<'_>, runs: &[&JudgedRun], latency: &Sor
         Some(latency.interval(count, &latencies, quantile)?).filter(|_| is_of)
     };
     let (is_round_trip, is_one_way) = (kind == Kind::Roundtrip, kind.is_one_way());
-    let taken = |of| pooled(runs, |messages| messages.taken(of)).distribution();
-    let sent = |of| pooled(runs, |messages| messages.sent(of)).distribution();
-    // Passing over all messages for what none of them has would take most of the time of a report.
-    let any = |of: fn(&Measured) -> bool| runs.iter().any(|run| of(&run.messages.measured));
-    let when = |is: bool, of: &dyn Fn() -> Option<Distribution>| if is { of() } else { None };
-    let is_image = kind == Kind::Image;
+    let pooled = |of: fn(&Quantities) -> &Vec<i64>| {
+        Unsorted::of(runs.iter().map(|run| of(&run.quantities))).distribution()
+    };
+    let whole = latency.distribution();
     Cell {
         samples: latency.arrived().len() as u64,
-        round_trip_us: latency.distribution().filter(|_| is_round_trip),
+        round_trip_us: whole.filter(|_| is_round_trip),
         round_trip_p50_interval_us: interval(is_round_trip, 0.5),
         round_trip_p99_interval_us: interval(is_round_trip, 0.99),
         round_trip_p999_interval_us: interval(is_round_trip, 0.999),
-        one_way_us: with_lost(runs, Message::one_way),
+        one_way_us: pooled(|it| &it.one_way),
         one_way_p50_interval_us: interval(is_one_way, 0.5),
         one_way_p99_interval_us: interval(is_one_way, 0.99),
         one_way_p999_interval_us: interval(is_one_way, 0.999),
-        service_us: when(is_one_way, &|| with_lost(runs, Message::service)),
-        write_us: sent(Message::write),
+        service_us: pooled(|it| &it.service),
+        write_us: pooled(|it| &it.write),
         write_p50_interval_us: interval(kind == Kind::Publish, 0.5),
-        read_us: taken(Message::read),
-        wake_us: taken(Message::wake),
-        lateness_us: when(any(|it| it.has_rate), &|| sent(Message::lateness)),
-        loan_us: when(any(|it| it.has_loans), &|| sent(Message::loan)),
-        fill_us: when(any(|it| it.has_fills), &|| sent(Message::fill)),
-        memcpy_us: when(is_image, &|| taken(Message::memcpy)),
-        stream_copy_us: when(is_image, &|| taken(Message::stream_copy)),
+        read_us: pooled(|it| &it.read),
+        wake_us: pooled(|it| &it.wake),
+        lateness_us: pooled(|it| &it.lateness),
+        loan_us: pooled(|it| &it.loan),
+        fill_us: pooled(|it| &it.fill),
+        memcpy_us: pooled(|it| &it.memcpy),
+        stream_copy_us: pooled(|it| &it.stream_copy),
         placements: match case.system.transport {
             // A publish call without subscribers does not depend on placement.
             Transport::None => Vec::new(),
             _ if case.plan.topology == Topology::TwoHosts => Vec::new(),
-            _ => placements(runs, is_one_way),
+            _ => placements(runs, latency.len(), whole, is_one_way),
         },
         ..cell
     }
 }
 
-/// The part of the cell that only plots and rows per second need.
-fn detail(
-    case: Case<'_>,
-    runs: &[JudgedRun],
-    latency: &Sorted,
-    configuration: BTreeMap<String, String>,
-) -> Detail {
+/// The details that only plots and rows per second need.
+fn plots(case: Case<'_>, runs: &[JudgedRun<'_>], latency: &Sorted) -> Detail {
     let used = used(runs);
     let record_every = case.scenario.workload.record_every;
     let latencies: Vec<&Sorted> = used.iter().map(|run| &run.latency).collect();
     let first = used.first().copied();
     let seconds = first.map(|run| run.messages.seconds(record_every)).unwrap_or_default();
     Detail {
-        name: case.plan.name(&case.scenario.name),
         histogram: latency.histogram(),
         curve: curve(latency, &latencies),
         even_us: even(latency),
-        runs: runs.iter().map(|run| measures::single(run, case)).collect(),
         seconds: if seconds.len() > 1 { seconds } else { Vec::new() },
         series: first.and_then(observed::columns),
         timeline: first.and_then(|run| timeline::of(run, record_every)),
         stages: stages::of(used.iter().map(|run| &run.messages)),
-        slowest: slowest::of(&used),
-        configuration,
-        pinned: used.iter().find_map(|run| {
-            let cpus = run.record.pinned?;
-            Some(Pinned { cpus, priority: case.scenario.tuning.priority })
-        }),
+        slowest: slowest::of(&used, latency),
+        ..Detail::default()
     }
 }
 
-fn pooled(runs: &[&JudgedRun], of: impl Fn(&Messages) -> Vec<i64>) -> Unsorted {
-    Unsorted::of(runs.iter().map(|run| of(&run.messages)))
-}
-
-/// A latency of all messages of all runs, with those of the lost ones.
-fn with_lost(runs: &[&JudgedRun], of: Quantity) -> Option<Distribution> {
-    Unsorted::of(runs.iter().map(|run| run.with_lost(of))).distribution()
-}
-
 /// The two placements, if either occurred; same CPU first.
-fn placements(runs: &[&JudgedRun], is_one_way: bool) -> Vec<Placement> {
+///
+/// `whole` is the distribution of all `number` latencies.
+fn placements(
+    runs: &[&JudgedRun<'_>],
+    number: usize,
+    whole: Option<Distribution>,
+    is_one_way: bool,
+) -> Vec<Placement> {
     // Where a lost message would have arrived is not known: each placement has its part of them.
-    let sides = [(true, Message::same_cpu as Quantity), (false, Message::cross_cpu)];
-    let sides = sides.map(|(same_cpu, of)| {
-        let runs: Vec<Vec<i64>> = runs.iter().map(|run| run.with_lost(of)).collect();
-        let count = runs.iter().flatten().filter(|value| **value < NEVER).count();
-        (same_cpu, count, runs)
-    });
-    let all: usize = sides.iter().map(|(_, count, _)| count).sum();
-    let placement = |(same_cpu, count, runs): (bool, usize, Vec<Vec<i64>>)| {
-        let share = count as f64 / all as f64;
-        let latency: Option<Distribution> = Some(Unsorted::of(runs.iter()).distribution()?);
+    let sides: [(bool, fn(&Quantities) -> &Vec<i64>); 2] =
+        [(true, |it| &it.same_cpu), (false, |it| &it.cross_cpu)];
+    let arrived = |of: fn(&Quantities) -> &Vec<i64>| {
+        let all = runs.iter().flat_map(|run| of(&run.quantities));
+        all.filter(|value| **value < NEVER).count() as f64
+    };
+    let sides = sides.map(|(same_cpu, of)| (same_cpu, arrived(of), of));
+    let all: f64 = sides.iter().map(|(_, count, _)| count).sum();
+    let placement = |(same_cpu, count, of): (bool, f64, fn(&Quantities) -> &Vec<i64>)| {
+        let each = runs.iter().map(|run| of(&run.quantities));
+        let is_all = each.clone().map(Vec::len).sum::<usize>() == number;
+        let latency = Some(if is_all { whole } else { Unsorted::of(each).distribution() }?);
         let (round_trip_us, one_way_us) =
             if is_one_way { (None, latency) } else { (latency, None) };
-        Some(Placement { same_cpu, share, round_trip_us, one_way_us })
+        Some(Placement { same_cpu, share: count / all, round_trip_us, one_way_us })
     };
     sides.into_iter().filter_map(placement).collect()
 }

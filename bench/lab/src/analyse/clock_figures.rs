@@ -1,16 +1,15 @@
 //! What a report says about the clocks of two hosts, over the runs of a cell.
 
 use super::judged::JudgedRun;
-use super::messages::Message;
 use crate::scenario::Kind;
 use crate::summary::ClockFigures;
 
 /// Figures of several runs: the largest error, offset and drift of the first run.
-pub(super) fn figures(runs: &[&JudgedRun]) -> Option<ClockFigures> {
+pub(super) fn figures(runs: &[&JudgedRun<'_>]) -> Option<ClockFigures> {
     let all = || runs.iter().filter_map(|run| run.clocks.figures.as_ref());
     let largest = all().map(|figures| figures.error_us).reduce(f64::max)?;
     let least = all().map(|figures| figures.least_delay_us).reduce(f64::min)?;
-    let one_ways = runs.iter().flat_map(|run| run.messages.taken(Message::one_way));
+    let one_ways = runs.iter().flat_map(|run| run.quantities.one_way.iter().copied());
     Some(ClockFigures {
         error_us: largest,
         least_delay_us: least,
@@ -21,7 +20,7 @@ pub(super) fn figures(runs: &[&JudgedRun]) -> Option<ClockFigures> {
 }
 
 /// Remarks on the clocks for the reader of a cell's figures.
-pub(super) fn remarks(runs: &[&JudgedRun], kind: Kind) -> Vec<String> {
+pub(super) fn remarks(runs: &[&JudgedRun<'_>], kind: Kind) -> Vec<String> {
     let mut remarks = Vec::new();
     // Trouble makes a run of a one-way workload invalid, which says the same.
     for run in runs.iter().filter(|_| kind == Kind::Roundtrip) {
@@ -39,8 +38,8 @@ pub(super) fn remarks(runs: &[&JudgedRun], kind: Kind) -> Vec<String> {
     remarks
 }
 
-fn negative(figures: &ClockFigures, runs: &[&JudgedRun]) -> Option<String> {
-    let least_ns = runs.iter().flat_map(|run| run.messages.taken(Message::one_way)).min()?;
+fn negative(figures: &ClockFigures, runs: &[&JudgedRun<'_>]) -> Option<String> {
+    let least_ns = runs.iter().flat_map(|run| run.quantities.one_way.iter().copied()).min()?;
     (figures.negative > 0).then(|| {
         format!(
             "{} one-way latencies are below zero, the least {:.1} µs: the clocks are known only to \

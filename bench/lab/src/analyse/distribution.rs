@@ -29,6 +29,11 @@ impl Sorted {
         Sorted { values, second_largest }
     }
 
+    /// The number of values.
+    pub fn len(&self) -> usize {
+        self.values.len()
+    }
+
     /// The values of the messages that arrived.
     pub fn arrived(&self) -> &[i64] {
         &self.values[..self.values.partition_point(|value| *value < NEVER)]
@@ -107,15 +112,15 @@ impl Unsorted {
     /// Like [`Sorted::supported`], at each of the quantiles, which ascend.
     pub fn supported<const N: usize>(&mut self, quantiles: [f64; N]) -> [Option<i64>; N] {
         let mut found = [None; N];
-        // What is selected parts the values: the lower quantiles are before it.
-        let mut end = self.values.len();
-        for (place, quantile) in quantiles.iter().enumerate().rev() {
-            let at = rank(self.values.len(), *quantile) - 1;
-            if at < end {
-                self.values[..end].select_nth_unstable(at);
-                end = at;
+        // What is selected parts the values: the higher quantiles are behind it, and few.
+        let mut begin = 0;
+        for (found, quantile) in found.iter_mut().zip(quantiles) {
+            let at = rank(self.values.len(), quantile) - 1;
+            if (begin..self.values.len()).contains(&at) {
+                self.values[begin..].select_nth_unstable(at - begin);
+                begin = at + 1;
             }
-            found[place] = self.values.get(at).copied();
+            *found = self.values.get(at).copied();
         }
         let is_shown = |(found, quantile): (Option<i64>, f64)| {
             found.filter(|it| is_shown(*it, self.values.len(), self.second_largest, quantile))
@@ -132,27 +137,32 @@ impl Unsorted {
     }
 }
 
-/// `values`, with the `lost` messages of `received` + `lost`. They may be those of a part of the
+/// Adds the `lost` messages of `received` + `lost` to latencies. They may be those of a part of the
 /// received messages; then they get as large a part of the lost ones, rounded up.
-pub fn with_lost(mut values: Vec<i64>, lost: u64, received: u64) -> Vec<i64> {
-    let part = u128::from(lost) * values.len() as u128;
+pub fn add_lost(latencies: &mut Vec<i64>, lost: u64, received: u64) {
+    let part = u128::from(lost) * latencies.len() as u128;
     let missing = part.div_ceil(u128::from(received).max(1)) as usize;
-    values.extend(std::iter::repeat_n(NEVER, missing));
-    values
+    latencies.extend(std::iter::repeat_n(NEVER, missing));
 }
 
 fn distribution(values: &[i64], at: impl Fn(f64) -> Option<i64>) -> Option<Distribution> {
-    let arrived = || values.iter().copied().filter(|value| *value < NEVER);
-    let sum: i128 = arrived().map(i128::from).sum();
+    let (mut count, mut sum) = (0u64, 0i128);
+    let (mut least, mut largest) = (NEVER, i64::MIN);
+    for &value in values.iter().filter(|value| **value < NEVER) {
+        count += 1;
+        sum += i128::from(value);
+        least = least.min(value);
+        largest = largest.max(value);
+    }
     let [p50, p90, p99, p999] = QUANTILES.map(|quantile| at(quantile).map(us));
-    Some(Distribution {
-        min: us(arrived().min()?),
-        mean: sum as f64 / arrived().count() as f64 / 1e3,
+    (count > 0).then(|| Distribution {
+        min: us(least),
+        mean: sum as f64 / count as f64 / 1e3,
         p50,
         p90,
         p99,
         p999,
-        max: us(arrived().max()?),
+        max: us(largest),
     })
 }
 
@@ -227,11 +237,15 @@ mod tests {
         assert_eq!(pooled(&[coarse(), coarse()]).p99, Some(0.015));
     }
 
+    fn with_lost(received: impl Iterator<Item = i64>, lost: u64, of: u64) -> Vec<i64> {
+        let mut latencies = received.collect();
+        add_lost(&mut latencies, lost, of);
+        latencies
+    }
+
     #[test]
     fn a_lost_message_is_infinite_in_every_percentile() {
-        let lost = |lost: u64| {
-            Sorted::new(with_lost((1..=1000).map(|at| at * 1000).collect(), lost, 1000))
-        };
+        let lost = |lost: u64| Sorted::new(with_lost((1..=1000).map(|at| at * 1000), lost, 1000));
         let none = lost(0).distribution().unwrap();
         assert_eq!((none.p50, none.p99), (Some(500.0), Some(990.0)));
         let some = lost(50).distribution().unwrap();
@@ -243,8 +257,8 @@ mod tests {
         assert_eq!(lost(50).histogram().iter().map(|it| it.1).sum::<u64>(), 1000);
 
         // A tenth of the messages has stamps: of 10 lost ones, one is theirs.
-        assert_eq!(with_lost((0..100).collect(), 10, 1000).len(), 101);
-        assert_eq!(with_lost(vec![1], 1, 1000).len(), 2, "rounded up");
+        assert_eq!(with_lost(0..100, 10, 1000).len(), 101);
+        assert_eq!(with_lost(1..=1, 1, 1000).len(), 2, "rounded up");
         let runs: Vec<Sorted> = (0..5).map(|_| lost(50)).collect();
         let of = |quantile| {
             lost(50).interval(RunCount::Fixed, &runs.iter().collect::<Vec<_>>(), quantile)
@@ -330,7 +344,7 @@ mod tests {
             let mut parts = parts;
             if let Some(first) = parts.first_mut() {
                 let received = first.len() as u64;
-                *first = with_lost(std::mem::take(first), lost, received);
+                add_lost(first, lost, received);
             }
             let sorted: Vec<Sorted> = parts.iter().cloned().map(Sorted::new).collect();
             let pooled = Sorted::pooled(sorted.iter());

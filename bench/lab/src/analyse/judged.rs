@@ -5,8 +5,8 @@ use std::cell::OnceCell;
 use myelin_bench_kit::protocol::{Arrivals, Done, System};
 
 use super::clocks::Clocks;
-use super::distribution::{self, Sorted, Unsorted, us};
-use super::messages::{Message, Messages, Quantity};
+use super::distribution::{Sorted, Unsorted, us};
+use super::messages::{Messages, Quantities};
 use super::steady;
 use crate::machine::Machine;
 use crate::observe::series::Series;
@@ -48,9 +48,10 @@ impl<'a> Case<'a> {
     }
 }
 
-pub(super) struct JudgedRun {
-    pub record: RunRecord,
-    pub messages: Messages,
+pub(super) struct JudgedRun<'a> {
+    pub record: &'a RunRecord,
+    pub messages: Messages<'a>,
+    pub quantities: Quantities,
     /// The latencies that percentiles describe: round trips, publish calls, or one-way latencies.
     pub latency: Sorted,
     pub faults: Vec<String>,
@@ -59,18 +60,13 @@ pub(super) struct JudgedRun {
     /// Ping's counts; for one-way workloads, those of ping and pong combined.
     pub counts: Done,
     pub drift: Option<steady::Drift>,
-    pub clocks: Clocks,
+    pub clocks: &'a Clocks,
     pub cut: Option<CutFigures>,
     /// See [`JudgedRun::across`].
     pub across: OnceCell<[Option<i64>; 2]>,
 }
 
-impl JudgedRun {
-    /// A latency of every message, with those of the lost ones.
-    pub(super) fn with_lost(&self, of: Quantity) -> Vec<i64> {
-        with_lost(&self.messages, &self.counts, of)
-    }
-
+impl JudgedRun<'_> {
     pub(super) fn is_valid(&self) -> bool {
         self.faults.is_empty()
     }
@@ -82,8 +78,11 @@ impl JudgedRun {
 
     /// Median and 99th percentile of the messages whose two ends were on different CPUs.
     pub(super) fn across(&self) -> [Option<i64>; 2] {
-        let across = || Unsorted::of([self.with_lost(Message::cross_cpu)].iter());
-        *self.across.get_or_init(|| across().supported([0.5, 0.99]))
+        let (cross_cpu, quantiles) = (&self.quantities.cross_cpu, [0.5, 0.99]);
+        *self.across.get_or_init(|| match cross_cpu.len() == self.latency.len() {
+            true => quantiles.map(|quantile| self.latency.supported(quantile)),
+            false => Unsorted::of([cross_cpu].into_iter()).supported(quantiles),
+        })
     }
 
     /// The observations over time; `None` without any.
@@ -99,26 +98,16 @@ impl JudgedRun {
     }
 }
 
-/// A latency of every message, and of the lost ones that had none. A publish call ends without its
-/// message being taken, and a flood is measured by what it loses.
-pub(super) fn with_lost(messages: &Messages, counts: &Done, of: Quantity) -> Vec<i64> {
-    let lost = match messages.measured.kind {
-        Kind::Roundtrip | Kind::Stream | Kind::Image | Kind::Replay => counts.lost,
-        Kind::Publish | Kind::Flood | Kind::Startup => 0,
-    };
-    distribution::with_lost(messages.taken(of), lost, counts.received)
-}
-
 /// The runs that figures come from: the valid ones; if there are none, those that did not fail.
-pub(super) fn used(runs: &[JudgedRun]) -> Vec<&JudgedRun> {
+pub(super) fn used<'s, 'a>(runs: &'s [JudgedRun<'a>]) -> Vec<&'s JudgedRun<'a>> {
     let any_valid = runs.iter().any(JudgedRun::is_valid);
-    let counts = |run: &&JudgedRun| run.is_valid() == any_valid && run.record.failure.is_none();
+    let counts = |run: &&JudgedRun<'_>| run.is_valid() == any_valid && run.record.failure.is_none();
     runs.iter().filter(counts).collect()
 }
 
 /// How precisely the valid runs of a cell determine its median; `None` if the scenario does not ask
 /// for it.
-pub(super) fn repeats(runs: &[JudgedRun], scenario: &Scenario) -> Option<Repeats> {
+pub(super) fn repeats(runs: &[JudgedRun<'_>], scenario: &Scenario) -> Option<Repeats> {
     let asked_percent = scenario.plan.precision?.interval_percent;
     let valid = runs.iter().filter(|run| run.is_valid());
     let latencies: Vec<&Sorted> = valid.map(|run| &run.latency).collect();

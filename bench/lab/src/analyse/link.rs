@@ -10,19 +10,19 @@ use crate::summary::CutFigures;
 /// Figures of a cut in one run; `None` if no message was sent.
 pub(super) fn figures(
     cut: CutRecord,
-    messages: &Messages,
+    messages: &Messages<'_>,
     record_every: u64,
 ) -> Option<CutFigures> {
     let begin_ns = messages.all.first()?.ping.publish_entry_ns;
     let back_ns = cut.at_ns + cut.for_ns;
-    let end_ns = |message: &Message| message.end_ns(&messages.measured);
+    let end_ns = |message: &Message<'_>| message.end_ns(&messages.measured);
     let mut times: Vec<u64> = messages.all.iter().filter_map(end_ns).collect();
     times.sort_unstable();
     // The longest silence that overlaps the cut.
     let touches = |pair: &&[u64]| pair[0] < back_ns && pair[1] > cut.at_ns;
     let silence = times.windows(2).filter(touches).map(|pair| pair[1] - pair[0]).max();
     let is_meanwhile =
-        |message: &Message| (cut.at_ns..back_ns).contains(&message.ping.publish_entry_ns);
+        |message: &Message<'_>| (cut.at_ns..back_ns).contains(&message.ping.publish_entry_ns);
     // If several subscribers took a message, the first one counts.
     let sent = messages.all.chunk_by(|one, other| one.ping.id == other.ping.id);
     let sent: Vec<Option<u64>> = sent

@@ -11,10 +11,10 @@ use crate::scenario::Kind;
 use crate::summary::{Cell, Metric, RUN_QUANTILES, RunFigures};
 
 /// What a run contributes to a figure; `None` if it was not measured.
-type Measure = fn(&JudgedRun, Case<'_>) -> Option<Part>;
+type Measure = fn(&JudgedRun<'_>, Case<'_>) -> Option<Part>;
 
 /// Sets the figures of the cell that its used runs measure.
-pub(super) fn fill(cell: &mut Cell, case: Case<'_>, runs: &[&JudgedRun]) {
+pub(super) fn fill(cell: &mut Cell, case: Case<'_>, runs: &[&JudgedRun<'_>]) {
     for (name, measure) in MEASURES {
         let metric = Metric::named(name);
         if let Some(set) = metric.set {
@@ -25,7 +25,7 @@ pub(super) fn fill(cell: &mut Cell, case: Case<'_>, runs: &[&JudgedRun]) {
 }
 
 /// The figures of one run; none if it failed.
-pub(super) fn single(run: &JudgedRun, case: Case<'_>) -> RunFigures {
+pub(super) fn single(run: &JudgedRun<'_>, case: Case<'_>) -> RunFigures {
     let measured = MEASURES.iter().filter(|_| run.record.failure.is_none());
     let figures = measured.map(|(name, of)| (*name, of(run, case).and_then(Part::value)));
     let at = |quantile| run.latency.supported(quantile).map(us);
@@ -39,27 +39,27 @@ fn whole(amount: u64) -> Option<Part> {
 }
 
 /// A count of all processes of the run.
-fn total(run: &JudgedRun, of: fn(&ProcessObservation) -> u64) -> Option<f64> {
+fn total(run: &JudgedRun<'_>, of: fn(&ProcessObservation) -> u64) -> Option<f64> {
     Some(sum(run.record.observation.as_ref()?, of) as f64)
 }
 
 /// Like [`total`], for each second of observation.
-fn per_second(run: &JudgedRun, of: fn(&ProcessObservation) -> u64) -> Option<Part> {
+fn per_second(run: &JudgedRun<'_>, of: fn(&ProcessObservation) -> u64) -> Option<Part> {
     let seconds = run.record.observation.as_ref()?.wall_ns as f64 * 1e-9;
     Some(Part::ratio(total(run, of)?, seconds))
 }
 
 /// From the first measured message to the last, without the bench's own start and end.
-fn exchange_cpu_s(run: &JudgedRun) -> Option<f64> {
-    Some(exchange_cpu_ns(&run.record, run.record.observation.as_ref()?) * 1e-9)
+fn exchange_cpu_s(run: &JudgedRun<'_>) -> Option<f64> {
+    Some(exchange_cpu_ns(run.record, run.record.observation.as_ref()?) * 1e-9)
 }
 
-fn measured_s(run: &JudgedRun) -> f64 {
+fn measured_s(run: &JudgedRun<'_>) -> f64 {
     run.counts.end_ns.saturating_sub(run.counts.begin_ns) as f64 * 1e-9
 }
 
 /// Messages that the rate counts: answered or published ones. Each publisher has the rate.
-fn throughput(run: &JudgedRun, case: Case<'_>) -> Option<Part> {
+fn throughput(run: &JudgedRun<'_>, case: Case<'_>) -> Option<Part> {
     let messages = match case.kind() {
         Kind::Roundtrip => run.counts.received as f64,
         _ => run.counts.sent as f64 / f64::from(case.plan.publishers.max(1)),
@@ -69,7 +69,7 @@ fn throughput(run: &JudgedRun, case: Case<'_>) -> Option<Part> {
     Some(Part::ratio(messages, measured_s(run) + unsent_s))
 }
 
-fn cpu_percent(run: &JudgedRun, case: Case<'_>) -> Option<Part> {
+fn cpu_percent(run: &JudgedRun<'_>, case: Case<'_>) -> Option<Part> {
     match case.kind().is_one_way() {
         true => Some(Part::ratio(100.0 * exchange_cpu_s(run)?, measured_s(run))),
         false => {
@@ -80,33 +80,34 @@ fn cpu_percent(run: &JudgedRun, case: Case<'_>) -> Option<Part> {
 }
 
 /// CPU of pong alone; `None` if pong does not measure it, as in one process.
-fn receiver_cpu_percent(run: &JudgedRun, case: Case<'_>) -> Option<Part> {
+fn receiver_cpu_percent(run: &JudgedRun<'_>, case: Case<'_>) -> Option<Part> {
     let cpu_ns = run.record.pong.as_ref()?.cpu_ns.filter(|_| case.kind().is_one_way())?;
     Some(Part::ratio(100.0 * cpu_ns as f64 * 1e-9, measured_s(run)))
 }
 
 /// Messages, with those of the warm-up, in both directions of a round trip.
-fn travelled(run: &JudgedRun, case: Case<'_>) -> f64 {
+fn travelled(run: &JudgedRun<'_>, case: Case<'_>) -> f64 {
     let directions = if case.kind() == Kind::Roundtrip { 2.0 } else { 1.0 };
     directions * run.published(case)
 }
 
-fn traffic(run: &JudgedRun, of: fn(&Observation) -> u64, per: f64) -> Option<Part> {
+fn traffic(run: &JudgedRun<'_>, of: fn(&Observation) -> u64, per: f64) -> Option<Part> {
     Some(Part::ratio(of(run.record.observation.as_ref()?) as f64, per))
 }
 
 /// `None` if a trace does not say which messages were lost.
-fn lost(run: &JudgedRun, case: Case<'_>) -> Option<u64> {
+fn lost(run: &JudgedRun<'_>, case: Case<'_>) -> Option<u64> {
     case.plan.imported.is_none_or(|it| it.knows_lost).then_some(run.counts.lost)
 }
 
 /// The differences between latencies of neighbours. Records that stand for many messages are none.
-fn jitter(run: &JudgedRun, case: Case<'_>) -> Option<Part> {
+fn jitter(run: &JudgedRun<'_>, case: Case<'_>) -> Option<Part> {
     let is_single = case.plan.subscribers == 1 && case.scenario.workload.record_every == 1;
     if !is_single || !case.kind().is_one_way() {
         return None;
     }
-    let latencies = run.messages.in_order();
+    let quantities = run.messages.quantities();
+    let latencies = run.messages.in_order(&quantities);
     let sum_ns: u64 = latencies.windows(2).map(|pair| pair[1].abs_diff(pair[0])).sum();
     Some(Part::ratio(sum_ns as f64 / 1e3, latencies.len().saturating_sub(1) as f64))
 }
@@ -151,8 +152,8 @@ static MEASURES: &[(&str, Measure)] = &[
         traffic(run, |observed| observed.loopback_packets, travelled(run, case))
     }),
     ("receiver_cpu_percent", receiver_cpu_percent),
-    ("taken_per_s", |run, _| workloads::taken_per_s(&run.record).map(Part::whole)),
-    ("lossless_per_s", |run, _| workloads::lossless_per_s(&run.record).map(Part::whole)),
+    ("taken_per_s", |run, _| workloads::taken_per_s(run.record).map(Part::whole)),
+    ("lossless_per_s", |run, _| workloads::lossless_per_s(run.record).map(Part::whole)),
     ("daemon_ms", |run, _| run.record.daemon_ms.map(Part::whole)),
     ("runqueue_wait_percent", |run, _| run.series().map(observed::runqueue_wait_percent)),
     ("migrations_per_s", |run, _| observed::migrations_per_s(run.series()?)),

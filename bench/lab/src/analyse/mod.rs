@@ -27,6 +27,7 @@ use std::path::Path;
 
 use anyhow::Result;
 
+use judge::Recorded;
 use judged::{Case, JudgedRun};
 use myelin_bench_kit::protocol::System;
 
@@ -37,7 +38,14 @@ use crate::record::{Folder, Lines, RunRecord, RunSamples};
 use crate::scenario::{Kind, Scenario, Touch};
 use crate::summary::{Analysis, Cell, SCHEMA, Summary, SystemInfo};
 
-pub fn analyse(folder: &mut Folder, plan: &Plan, host: Machine) -> Result<Analysis> {
+/// Analyses what a folder has of its plan; if `is_plotted`, with the details that only plots and rows
+/// per second need.
+pub fn analyse(
+    folder: &mut Folder,
+    plan: &Plan,
+    host: Machine,
+    is_plotted: bool,
+) -> Result<Analysis> {
     let Lines { runs: records, mut damage } = folder.runs()?;
     let mut summary = Summary {
         schema: SCHEMA,
@@ -79,10 +87,11 @@ pub fn analyse(folder: &mut Folder, plan: &Plan, host: Machine) -> Result<Analys
         };
         let records = by_cell.remove(&index).unwrap_or_default();
         let configuration = configuration_of(folder, &records);
-        let runs = judge(folder, case, records, &mut damage);
+        let recorded = read(folder, case, records, &mut damage);
+        let runs = judge(&recorded, case);
         let is_publish = case.kind() == Kind::Publish;
         writes.push(if is_publish { workloads::medians(&judged::used(&runs)) } else { Vec::new() });
-        let (mut cell, detail) = cell::pool_in_detail(case, &runs, configuration);
+        let (mut cell, detail) = cell::pool_in_detail(case, &runs, configuration, is_plotted);
         details.push(detail);
         let (replay, trace) = (&case.scenario.workload.replay, &traces[case.plan.scenario]);
         if let (Some(replay), Some(trace)) = (replay, trace) {
@@ -119,23 +128,25 @@ pub fn is_narrow(
         return true;
     };
     let own = records.iter().filter(|record| record.plan.cell == cell).cloned().collect();
-    let runs = judge(folder, case, own, &mut Vec::new());
+    let recorded = read(folder, case, own, &mut Vec::new());
+    let runs = judge(&recorded, case);
     judged::repeats(&runs, case.scenario).is_none_or(|repeats| repeats.is_narrow)
 }
 
 /// The report's view of a single run; `None` if its system is unknown.
 pub fn alone(plan: &Plan, record: RunRecord, samples: &RunSamples, host: &Machine) -> Option<Cell> {
     let case = Case::of(plan, record.plan.cell, host)?;
-    Some(cell::pool(case, &[judge::run(record, Cow::Borrowed(samples), case)]))
+    let recorded = Recorded::new(record, Cow::Borrowed(samples), case);
+    Some(cell::pool(case, &[judge::run(&recorded, case)]))
 }
 
-/// Judges the runs of a cell; unreadable files are added to `damage`.
-fn judge(
+/// Reads the runs of a cell; unreadable files are added to `damage`.
+fn read(
     folder: &Folder,
     case: Case<'_>,
     records: Vec<RunRecord>,
     damage: &mut Vec<String>,
-) -> Vec<JudgedRun> {
+) -> Vec<Recorded<'static>> {
     let one = |mut record: RunRecord| {
         let mut samples = RunSamples::default();
         if record.failure.is_none() {
@@ -147,9 +158,13 @@ fn judge(
             });
             damage.extend(observed::attach(&mut record, folder));
         }
-        judge::run(record, Cow::Owned(samples), case)
+        Recorded::new(record, Cow::Owned(samples), case)
     };
     records.into_iter().map(one).collect()
+}
+
+fn judge<'a>(recorded: &'a [Recorded<'_>], case: Case<'_>) -> Vec<JudgedRun<'a>> {
+    recorded.iter().map(|run| judge::run(run, case)).collect()
 }
 
 /// Remark on what a scenario leaves unwritten and unchecked, so that its figures are not overrated.

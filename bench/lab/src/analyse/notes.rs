@@ -2,14 +2,13 @@
 
 use super::distribution::us;
 use super::judged::{Case, JudgedRun};
-use super::messages::Message;
 use super::{clock_figures, link};
 use crate::lists::distinct;
 use crate::scenario::Kind;
 
 /// Why runs are not valid.
-pub(super) fn reasons(runs: &[JudgedRun]) -> Vec<String> {
-    let of = |run: &JudgedRun| {
+pub(super) fn reasons(runs: &[JudgedRun<'_>]) -> Vec<String> {
+    let of = |run: &JudgedRun<'_>| {
         let number = run.number();
         run.faults.iter().map(|fault| format!("run {number}: {fault}")).collect::<Vec<_>>()
     };
@@ -20,7 +19,7 @@ pub(super) fn reasons(runs: &[JudgedRun]) -> Vec<String> {
 }
 
 /// Remarks on the runs and on the used ones of them.
-pub(super) fn of(case: Case<'_>, runs: &[JudgedRun], used: &[&JudgedRun]) -> Vec<String> {
+pub(super) fn of(case: Case<'_>, runs: &[JudgedRun<'_>], used: &[&JudgedRun<'_>]) -> Vec<String> {
     let kind = case.kind();
     let (what, loss) = match kind {
         Kind::Roundtrip => ("round trips", "messages lost; they count as infinite in percentiles"),
@@ -40,7 +39,7 @@ pub(super) fn of(case: Case<'_>, runs: &[JudgedRun], used: &[&JudgedRun]) -> Vec
     }
     let lost: u64 = used.iter().map(|run| run.counts.lost).sum();
     let due = used.iter().filter(|run| run.messages.measured.has_rate);
-    let lateness = due.flat_map(|run| run.messages.sent(Message::lateness)).max();
+    let lateness = due.flat_map(|run| run.quantities.lateness.iter().copied()).max();
     if let Some(late_ns) = lateness.filter(|late_ns| *late_ns > LATE_NS_MAX) {
         let from = match kind {
             Kind::Stream | Kind::Replay => "the time a message was due",

@@ -71,7 +71,7 @@ fn count(series: &Series, of: impl Fn(&ProcessMoment) -> Option<u64>) -> Option<
 }
 
 /// The columns of a run; `None` if it was not observed over time.
-pub(super) fn columns(run: &JudgedRun) -> Option<ObservedColumns> {
+pub(super) fn columns(run: &JudgedRun<'_>) -> Option<ObservedColumns> {
     run.series().map(columns_of)
 }
 

@@ -9,7 +9,7 @@ use crate::record::RunRecord;
 use crate::summary::{ProcessUse, ThreadUse};
 
 /// CPU time by process and thread name, summed over runs; threads of the same name are one.
-pub(super) fn of(runs: &[&JudgedRun]) -> Vec<ProcessUse> {
+pub(super) fn of(runs: &[&JudgedRun<'_>]) -> Vec<ProcessUse> {
     let observed: Vec<&Observation> =
         runs.iter().filter_map(|run| run.record.observation.as_ref()).collect();
     let seconds = observed.iter().map(|observed| observed.wall_ns as f64 * 1e-9).sum();

@@ -2,9 +2,8 @@
 
 use myelin_bench_kit::trace::Trace;
 
-use super::distribution::{Unsorted, with_lost};
+use super::distribution::{Unsorted, add_lost};
 use super::judged::JudgedRun;
-use super::messages::Message;
 use crate::scenario::Replay;
 use crate::summary::TopicFigures;
 
@@ -12,7 +11,7 @@ use crate::summary::TopicFigures;
 pub(super) fn topics(
     replay: &Replay,
     trace: &Trace,
-    runs: &[&JudgedRun],
+    runs: &[&JudgedRun<'_>],
     subscribers: u32,
 ) -> Vec<TopicFigures> {
     if runs.is_empty() {
@@ -52,11 +51,13 @@ impl OfTopic {
     /// The latencies, with those of the lost messages.
     fn with_lost(&self, subscribers: u32) -> Vec<i64> {
         let lost = (self.sent * u64::from(subscribers)).saturating_sub(self.received);
-        with_lost(self.latencies_ns.clone(), lost, self.received)
+        let mut latencies = self.latencies_ns.clone();
+        add_lost(&mut latencies, lost, self.received);
+        latencies
     }
 }
 
-fn by_topic(topics: usize, trace: &Trace, run: &JudgedRun, subscribers: u32) -> Vec<OfTopic> {
+fn by_topic(topics: usize, trace: &Trace, run: &JudgedRun<'_>, subscribers: u32) -> Vec<OfTopic> {
     let mut all = vec![OfTopic::default(); topics];
     let measured = trace.measured();
     for message in &run.messages.all {
@@ -66,7 +67,7 @@ fn by_topic(topics: usize, trace: &Trace, run: &JudgedRun, subscribers: u32) -> 
         };
         own.sent += u64::from(message.is_first);
         own.received += u64::from(message.pong.is_some());
-        own.latencies_ns.extend(Message::one_way(message, &run.messages.measured));
+        own.latencies_ns.extend(message.one_way(&run.messages.measured));
     }
     debug_assert!(all.iter().all(|it| it.received <= it.sent * u64::from(subscribers.max(1))));
     all

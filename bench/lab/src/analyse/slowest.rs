@@ -1,20 +1,20 @@
 //! The slowest messages of a cell, with the observations around them.
 
-use super::distribution::us;
+use super::distribution::{Sorted, us};
 use super::judged::JudgedRun;
 use super::messages::{Measured, Message, Messages, STAGES};
 use super::observed;
 use super::timeline::Span;
 use crate::summary::{Around, ObservedColumns, SlowMessage, Stage};
 
-/// The slowest messages of all runs, slowest first.
-pub(super) fn of(runs: &[&JudgedRun]) -> Vec<SlowMessage> {
-    let slowest = slowest(runs.iter().map(|run| &run.messages));
+/// The slowest messages of all runs, slowest first; `latencies` are those that count.
+pub(super) fn of(runs: &[&JudgedRun<'_>], latencies: &Sorted) -> Vec<SlowMessage> {
+    let slowest = slowest(runs.iter().map(|run| &run.messages), latencies);
     let known = |place: usize| {
         let has_any = slowest.iter().any(|(its_place, _)| *its_place == place);
         has_any.then(|| Known::of(runs[place])).flatten()
     };
-    let known: Vec<Option<Known>> = (0..runs.len()).map(known).collect();
+    let known: Vec<Option<Known<'_>>> = (0..runs.len()).map(known).collect();
     slowest.iter().filter_map(|(place, message)| known[*place].as_ref()?.slow(message)).collect()
 }
 
@@ -29,7 +29,7 @@ struct Known<'a> {
 }
 
 impl<'a> Known<'a> {
-    fn of(run: &'a JudgedRun) -> Option<Self> {
+    fn of(run: &'a JudgedRun<'_>) -> Option<Self> {
         let seen = || {
             let begin_ns = run.record.observation.as_ref()?.series.as_ref()?.begin_ns;
             Some((begin_ns, observed::columns(run)?))
@@ -43,7 +43,7 @@ impl<'a> Known<'a> {
         })
     }
 
-    fn slow(&self, message: &Message) -> Option<SlowMessage> {
+    fn slow(&self, message: &Message<'_>) -> Option<SlowMessage> {
         let parts = message.parts(self.measured).into_iter().flatten().zip(Stage::ALL);
         let parts = parts.filter(|(_, stage)| self.parts[*stage as usize].is_some());
         Some(SlowMessage {
@@ -64,19 +64,22 @@ impl<'a> Known<'a> {
 }
 
 /// The slowest messages whose latencies count, each with the index of its run.
-fn slowest<'a>(runs: impl Iterator<Item = &'a Messages>) -> Vec<(usize, &'a Message)> {
-    let mut found: Vec<(usize, &Message, i64)> = Vec::new();
-    for (place, run) in runs.enumerate() {
-        for (message, latency_ns) in run.ended().filter(|(message, _)| message.is_counted) {
-            // Of equal ones the first stays first.
-            let at = found.partition_point(|(.., other_ns)| *other_ns >= latency_ns);
-            if at < NUMBER {
-                found.truncate(NUMBER - 1);
-                found.insert(at, (place, message, latency_ns));
-            }
-        }
-    }
-    found.into_iter().map(|(place, message, _)| (place, message)).collect()
+fn slowest<'a, 's: 'a>(
+    runs: impl Iterator<Item = &'a Messages<'s>>,
+    latencies: &Sorted,
+) -> Vec<(usize, &'a Message<'s>)> {
+    let arrived = latencies.arrived();
+    let Some(least_ns) = arrived.get(arrived.len().saturating_sub(NUMBER)) else {
+        return Vec::new();
+    };
+    let of_run = |(place, run): (usize, &'a Messages<'s>)| {
+        let slow = move |(message, ns): &(&Message<'_>, i64)| ns >= least_ns && message.is_counted;
+        run.ended().filter(slow).map(move |(message, ns)| (place, message, ns))
+    };
+    let mut found: Vec<(usize, &Message<'_>, i64)> = runs.enumerate().flat_map(of_run).collect();
+    // Of equal ones the first stays first.
+    found.sort_by_key(|(.., ns)| std::cmp::Reverse(*ns));
+    found.into_iter().take(NUMBER).map(|(place, message, _)| (place, message)).collect()
 }
 
 /// The row that contains a time, in seconds from the beginning of the columns. The last row may
@@ -120,7 +123,8 @@ mod tests {
         let ping = (0..40).map(record).collect();
         let samples = RunSamples { ping, ..RunSamples::default() };
         let run = Messages::of(&samples, Measured::new(Kind::Roundtrip, false, false));
-        let found = slowest([&run, &run].into_iter());
+        let latencies = Sorted::new(run.quantities().latency.repeat(2));
+        let found = slowest([&run, &run].into_iter(), &latencies);
         let ids: Vec<(usize, u64)> = found.iter().map(|(place, it)| (*place, it.ping.id)).collect();
         assert_eq!(ids[..4], [(0, 1), (1, 1), (0, 2), (1, 2)]);
         assert!(found.len() == NUMBER && found.iter().all(|(_, it)| it.is_counted));

@@ -7,23 +7,23 @@ use crate::summary::{Stage, StageMean, Stages};
 /// Means of the parts over all used runs, and over their messages above the 99th percentile. `None`
 /// if no message's time is divided. The percentile is that of stamped messages only, because
 /// stamping takes time.
-pub(super) fn of<'a>(runs: impl Iterator<Item = &'a Messages> + Clone) -> Option<Stages> {
-    let stamped = |run: &'a Messages| {
-        run.ended().filter_map(|(it, latency_ns)| Some((latency_ns, it.parts(&run.measured)?)))
-    };
-    let latencies =
-        runs.clone().map(|run| stamped(run).map(|(latency_ns, _)| latency_ns).collect());
-    let latencies: Vec<Vec<i64>> = latencies.collect();
+pub(super) fn of<'a, 's: 'a>(
+    runs: impl Iterator<Item = &'a Messages<'s>> + Clone,
+) -> Option<Stages> {
+    let of_run =
+        |run: &'a Messages<'s>| run.divided.iter().filter_map(|it| it.whole_ns(&run.measured));
+    let latencies: Vec<Vec<i64>> = runs.clone().map(|run| of_run(run).collect()).collect();
     let [limit_ns] = Unsorted::of(latencies.iter()).supported([0.99]);
     let mut measured = [None; STAGES];
     let (mut all, mut slow) = (Sum::default(), Sum::default());
-    for run in runs {
+    for (run, latencies) in runs.zip(&latencies) {
         for (merged, part) in measured.iter_mut().zip(run.parts()?) {
             *merged = merged.or(part);
         }
-        for (latency_ns, parts) in stamped(run) {
+        for (message, latency_ns) in run.divided.iter().zip(latencies) {
+            let Some(parts) = message.parts(&run.measured) else { continue };
             all.add(&parts);
-            if limit_ns.is_some_and(|limit_ns| latency_ns > limit_ns) {
+            if limit_ns.is_some_and(|limit_ns| *latency_ns > limit_ns) {
                 slow.add(&parts);
             }
         }

@@ -1,14 +1,12 @@
 //! A run over time: windows with their percentiles, and a heat map of time and latency.
 
-use std::collections::BTreeMap;
-
-use super::distribution::{Sorted, us};
+use super::distribution::{Unsorted, us};
 use super::judged::JudgedRun;
 use super::messages::{Message, Messages};
 use crate::summary::{Bin, HeatMap, Timeline, Window};
 
 /// The timeline of one run; a record stands for `record_every` messages. `None` without messages.
-pub(super) fn of(run: &JudgedRun, record_every: u64) -> Option<Timeline> {
+pub(super) fn of(run: &JudgedRun<'_>, record_every: u64) -> Option<Timeline> {
     let moments = moments(&run.messages);
     let span = Span::of(&moments)?;
     let series = run.record.observation.as_ref().and_then(|seen| seen.series.as_ref());
@@ -36,8 +34,8 @@ struct Moment {
     is_first: bool,
 }
 
-fn moments(messages: &Messages) -> Vec<Moment> {
-    let moment = |(message, latency_ns): (&Message, i64)| Moment {
+fn moments(messages: &Messages<'_>) -> Vec<Moment> {
+    let moment = |(message, latency_ns): (&Message<'_>, i64)| Moment {
         begin_ns: message.begin_ns(&messages.measured),
         latency_ns: message.is_counted.then_some(latency_ns),
         is_first: message.is_first,
@@ -54,7 +52,7 @@ pub(super) struct Span {
 
 impl Span {
     /// The span of a run; `None` without messages.
-    pub(super) fn of_run(messages: &Messages) -> Option<Self> {
+    pub(super) fn of_run(messages: &Messages<'_>) -> Option<Self> {
         Span::of(&moments(messages))
     }
 
@@ -87,25 +85,29 @@ fn windows(moments: &[Moment], span: Span, record_every: u64) -> Vec<Window> {
     }
     let seconds = span.duration_ns as f64 * 1e-9 / number as f64;
     let window = |(all, latencies): (u64, Vec<i64>)| {
-        let sorted = Sorted::new(latencies);
+        let [p50, p99] = Unsorted::of([&latencies].into_iter()).supported([0.5, 0.99]);
         Window {
             rate_per_s: (all * record_every) as f64 / seconds,
-            p50_us: sorted.supported(0.5).map(us),
-            p99_us: sorted.supported(0.99).map(us),
-            max_us: sorted.arrived().last().copied().map(us),
+            p50_us: p50.map(us),
+            p99_us: p99.map(us),
+            max_us: latencies.into_iter().max().map(us),
         }
     };
     parts.into_iter().map(window).collect()
 }
 
 fn map(moments: &[Moment], span: Span) -> HeatMap {
-    let mut counts: BTreeMap<(u16, u16), u32> = BTreeMap::new();
+    let mut counts = vec![[0u32; PARTS]; usize::from(row(i64::MAX)) + 1];
     for &Moment { begin_ns, latency_ns, .. } in moments {
         let Some(latency_ns) = latency_ns else { continue };
-        *counts.entry((span.part(begin_ns, PARTS) as u16, row(latency_ns))).or_default() += 1;
+        counts[usize::from(row(latency_ns))][span.part(begin_ns, PARTS)] += 1;
     }
-    let field = |((column, row), count)| Bin { column, row, count };
-    HeatMap { columns: PARTS as u32, fields: counts.into_iter().map(field).collect() }
+    let field = |column: usize, (row, counts): (usize, &[u32; PARTS])| {
+        let count = counts[column];
+        (count > 0).then_some(Bin { column: column as u16, row: row as u16, count })
+    };
+    let of_column = |column| counts.iter().enumerate().filter_map(move |it| field(column, it));
+    HeatMap { columns: PARTS as u32, fields: (0..PARTS).flat_map(of_column).collect() }
 }
 
 /// The row of a latency; row 0 has everything up to 1 ns.

@@ -120,28 +120,28 @@ fn left_its_cpu(evidence: &Evidence<'_>) -> Option<String> {
     let [ping, pong] = evidence.record.pinned?;
     let published = |record: &Record| Some(record.publish_cpu);
     let taken = |record: &Record| (record.take_return_ns != 0).then_some(record.take_cpu);
-    let strayed = |records: &[Record], cpu_of: CpuOf<'_>, pinned: &[usize]| {
-        let found = records.iter().filter_map(cpu_of).map(usize::from);
-        found.into_iter().find(|found| !pinned.contains(found))
+    let records = &evidence.samples.ping;
+    let of_ping = match evidence.case.kind() {
+        Workload::Roundtrip => strayed(records, taken, [ping; 2]),
+        _ => strayed(records, published, [ping; 2]),
     };
-    let is_round_trip = evidence.case.kind() == Workload::Roundtrip;
-    let of_ping: CpuOf<'_> = if is_round_trip { &taken } else { &published };
     // A callback runs in whichever thread the system calls it in, most often the publisher's.
-    let pongs: &[usize] = match evidence.case.system.wait {
-        Wait::Callback => &[pong, ping],
-        _ => &[pong],
-    };
-    let sides = [
-        ("ping", strayed(&evidence.samples.ping, of_ping, &[ping]), ping),
-        ("pong", strayed(&evidence.samples.pong, &taken, pongs), pong),
-    ];
-    sides.into_iter().find_map(|(name, cpu, pinned)| {
-        Some(format!("{name} ran on CPU {}, pinned to {pinned}", cpu?))
-    })
+    let also = if evidence.case.system.wait == Wait::Callback { ping } else { pong };
+    let of_pong = || strayed(&evidence.samples.pong, taken, [pong, also]);
+    let found = of_ping.map(|cpu| ("ping", cpu, ping));
+    let (name, cpu, pinned) = found.or_else(|| Some(("pong", of_pong()?, pong)))?;
+    Some(format!("{name} ran on CPU {cpu}, pinned to {pinned}"))
 }
 
-/// The CPU of the process, according to a record.
-type CpuOf<'a> = &'a dyn Fn(&Record) -> Option<u16>;
+/// The first CPU of the records that is none of these.
+fn strayed(
+    records: &[Record],
+    cpu_of: impl Fn(&Record) -> Option<u16>,
+    [one, other]: [usize; 2],
+) -> Option<usize> {
+    let mut cpus = records.iter().filter_map(cpu_of).map(usize::from);
+    cpus.find(|cpu| *cpu != one && *cpu != other)
+}
 
 /// Loopback traffic must exist for a system that uses it and be absent otherwise. A system over
 /// shared memory must have a segment that both processes have mapped. Across hosts every system

@@ -89,7 +89,7 @@ fn slope(cell: &Cell, base: &Cell, runs: &[f64], base_runs: &[f64]) -> Option<Fu
 }
 
 /// Median of the publish call of each run.
-pub(super) fn medians(runs: &[&JudgedRun]) -> Vec<f64> {
+pub(super) fn medians(runs: &[&JudgedRun<'_>]) -> Vec<f64> {
     runs.iter().filter_map(|run| run.latency.quantile(0.5)).map(us).collect()
 }
 

@@ -248,10 +248,10 @@ impl Side {
     }
 }
 
-/// A folder, analysed as for its report.
+/// A folder, analysed as for its report, but for the plots.
 pub fn side(path: &Path) -> Result<Side> {
     let read = || -> Result<Side> {
-        let (_, plan, analysis) = session::open(path)?;
+        let (_, plan, analysis) = session::open(path, false)?;
         let name = path.display().to_string();
         Ok(Side { sessions: vec![name.clone()], name, plan, analysis })
     };

@@ -5,7 +5,7 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 
 use myelin_bench_kit::protocol::Role;
-use myelin_bench_kit::samples::{RECORD_BYTES, Record, bytes_of, record_of};
+use myelin_bench_kit::samples::{RECORD_BYTES, Record, bytes_of, bytes_of_mut};
 
 use super::write_whole;
 
@@ -32,15 +32,14 @@ pub(super) fn pack(bytes: &[u8]) -> io::Result<Vec<u8>> {
 pub(super) fn read(path: &Path) -> io::Result<Vec<Record>> {
     let mut bytes = zstd::Decoder::new(File::open(path)?)?;
     let mut records = Vec::new();
-    let mut buffer = vec![0; BUFFER_RECORDS * RECORD_BYTES];
+    let mut buffer = vec![Record::default(); BUFFER_RECORDS];
     loop {
-        let filled = fill(&mut bytes, &mut buffer)?;
-        let (whole, rest) = buffer[..filled].as_chunks::<RECORD_BYTES>();
-        if !rest.is_empty() {
+        let filled = fill(&mut bytes, bytes_of_mut(&mut buffer))?;
+        if !filled.is_multiple_of(RECORD_BYTES) {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "not whole records"));
         }
-        records.extend(whole.iter().map(record_of));
-        if filled < buffer.len() {
+        records.extend_from_slice(&buffer[..filled / RECORD_BYTES]);
+        if filled < size_of_val(buffer.as_slice()) {
             return Ok(records);
         }
     }

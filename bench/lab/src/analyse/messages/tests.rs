@@ -41,12 +41,12 @@ fn lean(record: Record) -> Record {
     Record { flags: LEAN, wake_ns: 0, ..record }
 }
 
-fn messages(ping: &[Record], pong: &[Record], measured: Measured) -> Messages {
+fn messages(ping: &[Record], pong: &[Record], measured: Measured) -> Messages<'static> {
     let samples = RunSamples { ping: ping.into(), pong: pong.into(), ..RunSamples::default() };
-    Messages::of(&samples, measured)
+    Messages::of(Box::leak(Box::new(samples)), measured)
 }
 
-fn of(kind: Kind, has_rate: bool, ping: &[Record], pong: &[Record]) -> Messages {
+fn of(kind: Kind, has_rate: bool, ping: &[Record], pong: &[Record]) -> Messages<'static> {
     messages(ping, pong, Measured::new(kind, has_rate, true))
 }
 
@@ -58,7 +58,7 @@ fn a_message_has_a_row_per_subscriber_and_one_if_lost() {
     let seen: Vec<(u64, Option<u64>)> =
         found.all.iter().map(|it| (it.ping.id, it.pong.map(|pong| pong.take_return_ns))).collect();
     assert_eq!(seen, [(0, Some(10)), (2, None), (4, Some(40)), (4, Some(41))]);
-    assert_eq!(found.sent(Message::write), [10; 3], "published once each");
+    assert_eq!(found.quantities().write, [10; 3], "published once each");
     let found = of(Kind::Roundtrip, false, &sent, &[taken(0, 10), Record::default()]);
     let has: Vec<bool> = found.all.iter().map(|it| it.pong.is_some()).collect();
     assert_eq!(has, [true, false, false], "joined by their place");
@@ -73,14 +73,14 @@ fn lost_messages_have_a_write_time_but_no_round_trip() {
     let (publish_return_ns, take_return_ns) = (1060, 1040);
     let pong = Record { publish_return_ns, take_return_ns, ..Record::default() };
     let found = of(Kind::Roundtrip, true, &[record(1000, 1100), record(2000, 0)], &[pong]);
-    assert_eq!(found.taken(Message::latency), [100]);
-    assert_eq!(found.sent(Message::write), [10, 10]);
-    assert_eq!(found.sent(Message::lateness), [5, 5]);
-    assert_eq!(found.taken(Message::one_way), [40]);
-    assert_eq!(found.taken(Message::wake), [1097 - 1060]);
-    let sides = [found.taken(Message::same_cpu), found.taken(Message::cross_cpu)];
+    assert_eq!(found.quantities().latency, [100]);
+    assert_eq!(found.quantities().write, [10, 10]);
+    assert_eq!(found.quantities().lateness, [5, 5]);
+    assert_eq!(found.quantities().one_way, [40]);
+    assert_eq!(found.quantities().wake, [1097 - 1060]);
+    let sides = [found.quantities().same_cpu, found.quantities().cross_cpu];
     assert_eq!(sides, [vec![100], vec![]]);
-    assert!(found.sent(Message::loan).is_empty(), "a system with loans that made none");
+    assert!(found.quantities().loan.is_empty(), "a system with loans that made none");
 }
 
 #[test]
@@ -92,24 +92,30 @@ fn latencies_are_of_lean_messages_and_parts_of_the_others() {
         take_cpu: cpu,
         ..ping([entry, entry, entry + 10, 0, 0])
     };
-    let ping = [sent(0, 1000, 1900, 0), lean(sent(1, 2000, 2100, 0)), lean(sent(2, 3000, 3120, 1))];
+    let later = 2_000_000_000;
+    let ping = [
+        sent(0, 1000, 1900, 0),
+        lean(sent(1, 2000, 2100, 0)),
+        lean(sent(2, later + 3000, later + 3120, 1)),
+    ];
     let pong = [
         sent(0, 1050, 1500, 0),
         lean(sent(1, 2050, 2060, 0)),
         // A lost message made the two ends disagree about which messages are lean.
-        sent(2, 3050, 3055, 0),
+        sent(2, later + 3050, later + 3055, 0),
     ];
     let found = of(Kind::Roundtrip, false, &ping, &pong);
-    assert_eq!(found.taken(Message::latency), [100, 120]);
-    assert_eq!(found.taken(Message::same_cpu), [100]);
-    assert_eq!(found.taken(Message::cross_cpu), [120]);
-    assert_eq!(found.sent(Message::write).len(), 2);
-    let parts = [found.sent(Message::loan), found.sent(Message::fill), found.taken(Message::read)];
+    assert_eq!(found.quantities().latency, [100, 120]);
+    assert_eq!(found.quantities().same_cpu, [100]);
+    assert_eq!(found.quantities().cross_cpu, [120]);
+    assert_eq!(found.quantities().write.len(), 2);
+    let parts = [found.quantities().loan, found.quantities().fill, found.quantities().read];
     assert_eq!(parts, [[20], [30], [3]]);
-    assert_eq!(found.taken(Message::one_way), [500, 55]);
-    let row = found.seconds(1)[0];
-    assert_eq!((row.count, row.read_us.map(|read| read.max)), (3, Some(0.003)));
-    assert_eq!((row.round_trip_us.min, row.round_trip_us.max), (0.1, 0.12), "of lean ones");
+    assert_eq!(found.quantities().one_way, [500, 55]);
+    let rows = found.seconds(1);
+    let seen: Vec<_> = rows.iter().map(|it| (it.count, it.round_trip_us.max)).collect();
+    assert_eq!(seen, [(2, 0.1), (1, 0.12)], "of lean ones");
+    assert_eq!(rows[0].read_us.map(|read| read.max), Some(0.003));
     let has: Vec<bool> = found.all.iter().map(|it| it.parts(&found.measured).is_some()).collect();
     assert_eq!(has, [true, false, false]);
     assert_eq!(found.parts().unwrap()[Stage::WakeAndTakeBack as usize], None, "they wait apart");
@@ -132,26 +138,25 @@ fn rows_are_by_second_of_the_run() {
 fn parts_of_a_frame_are_separate() {
     let sent = [sent(0, 1000), sent(1, 2000), sent(2, 3000)];
     let found = of(Kind::Image, true, &sent, &[taken(2, 3050), taken(0, 1040)]);
-    assert_eq!(found.taken(Message::latency), [40, 50]);
-    assert_eq!(found.sent(Message::write), [10; 3]);
-    assert_eq!(found.sent(Message::lateness), [50; 3], "100 ns less loan and fill");
-    assert_eq!(found.taken(Message::service), [40, 50]);
-    assert_eq!(found.taken(Message::wake), [1037 - 1010, 3047 - 3010]);
-    assert_eq!(found.taken(Message::read), [3, 3]);
-    assert_eq!(found.taken(Message::memcpy), [700; 2]);
-    assert_eq!(found.taken(Message::stream_copy), [900; 2]);
-    assert_eq!(found.taken(Message::cross_cpu), [40, 50]);
-    assert!(found.taken(Message::same_cpu).is_empty() && found.seconds(1).is_empty());
+    assert_eq!(found.quantities().latency, [40, 50]);
+    assert_eq!(found.quantities().write, [10; 3]);
+    assert_eq!(found.quantities().lateness, [50; 3], "100 ns less loan and fill");
+    assert_eq!(found.quantities().service, [40, 50]);
+    assert_eq!(found.quantities().wake, [1037 - 1010, 3047 - 3010]);
+    assert_eq!(found.quantities().read, [3, 3]);
+    assert_eq!(found.quantities().memcpy, [700; 2]);
+    assert_eq!(found.quantities().stream_copy, [900; 2]);
+    assert_eq!(found.quantities().cross_cpu, [40, 50]);
+    assert!(found.quantities().same_cpu.is_empty() && found.seconds(1).is_empty());
 }
 
 #[test]
 fn what_is_not_measured_is_absent() {
     let pong = [bare(taken(0, 1040)), bare(taken(0, 1090))];
     let found = of(Kind::Stream, false, &[bare(sent(0, 1000))], &pong);
-    assert_eq!(found.taken(Message::one_way), [40, 90], "taken by two");
-    let absent: [Quantity; 5] =
-        [Message::loan, Message::fill, Message::wake, Message::memcpy, Message::lateness];
-    assert!(absent.into_iter().all(|quantity| found.taken(quantity).is_empty()));
+    assert_eq!(found.quantities().one_way, [40, 90], "taken by two");
+    let Quantities { loan, fill, wake, memcpy, lateness, .. } = found.quantities();
+    assert_eq!([loan, fill, wake, memcpy, lateness], [const { Vec::<i64>::new() }; 5]);
 }
 
 #[test]
@@ -162,8 +167,9 @@ fn each_workload_has_its_latency_in_the_order_of_sending() {
     };
     let ping = [sent(0, 1000, 1100), sent(1, 2000, 0), sent(2, 3000, 3300)];
     let pong = [taken(2, 3030), taken(0, 1050)];
-    let found = |kind, has_rate| of(kind, has_rate, &ping, &pong).in_order();
-    assert_eq!(of(Kind::Roundtrip, true, &ping, &[]).in_order(), [100, 300]);
+    let in_order = |of: Messages<'_>| of.in_order(&of.quantities()).into_owned();
+    let found = |kind, has_rate| in_order(of(kind, has_rate, &ping, &pong));
+    assert_eq!(in_order(of(Kind::Roundtrip, true, &ping, &[])), [100, 300]);
     assert_eq!(found(Kind::Publish, true), [10, 11, 12]);
     assert_eq!(found(Kind::Stream, false), [50, 30]);
     assert_eq!(found(Kind::Stream, true), [55, 35]);
@@ -175,18 +181,17 @@ fn each_workload_has_its_latency_in_the_order_of_sending() {
 fn without_a_clock_estimate_only_one_host_figures_are_known() {
     let unknown = |kind| Measured { crosses_ends: false, ..Measured::new(kind, true, true) };
     let stream = messages(&[sent(0, 1000)], &[taken(0, 1040)], unknown(Kind::Stream));
-    let crossing: [Quantity; 4] =
-        [Message::latency, Message::one_way, Message::service, Message::wake];
-    assert!(crossing.into_iter().all(|quantity| stream.taken(quantity).is_empty()));
+    let Quantities { latency, one_way, service, wake, .. } = stream.quantities();
+    assert_eq!([latency, one_way, service, wake], [const { Vec::<i64>::new() }; 4]);
     assert_eq!((stream.ended().count(), stream.parts()), (0, None));
-    assert_eq!(stream.taken(Message::read), [3]);
+    assert_eq!(stream.quantities().read, [3]);
     let round_trip = ping([1000, 1000, 1100, 1500, 1520]);
     let found = messages(&[round_trip], &[taken(0, 1040)], unknown(Kind::Roundtrip));
-    assert_eq!(found.taken(Message::latency), [520]);
+    assert_eq!(found.quantities().latency, [520]);
     assert_eq!(found.all[0].parts(&found.measured), None);
 }
 
-fn part(messages: &Messages, stage: Stage) -> i64 {
+fn part(messages: &Messages<'_>, stage: Stage) -> i64 {
     messages.all[0].parts(&messages.measured).unwrap()[stage as usize]
 }
 
@@ -210,7 +215,7 @@ fn a_round_trip_is_divided_at_its_stamps() {
 fn a_receiver_awake_before_publish_returns_ends_the_publish_part() {
     let pong = Record { wake_ns: 1200, take_return_ns: 1210, ..Record::default() };
     let found = of(Kind::Image, true, &[ping([1000, 1000, 1300, 0, 0])], &[pong]);
-    assert_eq!(found.taken(Message::latency), [210]);
+    assert_eq!(found.quantities().latency, [210]);
     let parts = [Stage::Publish, Stage::Wake, Stage::Take, Stage::Fill];
     assert_eq!(parts.map(|it| part(&found, it)), [200, 0, 10, 30]);
     let measured = found.parts().unwrap();
@@ -223,7 +228,7 @@ fn a_receiver_awake_before_publish_returns_ends_the_publish_part() {
 fn negative_latencies_are_kept() {
     let pong = Record { wake_ns: 980, take_return_ns: 990, ..Record::default() };
     let found = of(Kind::Stream, true, &[bare(ping([1000, 1000, 1100, 0, 0]))], &[pong]);
-    assert_eq!(found.taken(Message::latency), [-10]);
+    assert_eq!(found.quantities().latency, [-10]);
     let parts = [Stage::Publish, Stage::Wake, Stage::Take];
     assert_eq!(parts.map(|it| part(&found, it)), [0, -20, 10]);
 }
@@ -254,8 +259,8 @@ proptest! {
         pong.sort_by_key(|record| (record.id ^ seed).wrapping_mul(0x9e37_79b9_7f4a_7c15));
         let found = of(Kind::Image, true, &ping, &pong);
         let expected: Vec<i64> = kept().map(|(_, way)| *way as i64).collect();
-        prop_assert_eq!(found.taken(Message::one_way), expected);
-        prop_assert_eq!(found.sent(Message::write).len(), ways.len());
+        prop_assert_eq!(found.quantities().one_way, expected);
+        prop_assert_eq!(found.quantities().write.len(), ways.len());
     }
 
     #[test]
@@ -279,7 +284,7 @@ proptest! {
             let within = parts.into_iter().zip(found.parts().unwrap());
             let within = within.filter(|(_, part)| *part == Some(false));
             let sum: i64 = within.map(|(ns, _)| ns).sum();
-            prop_assert_eq!(vec![sum], found.taken(Message::latency), "{:?}", kind);
+            prop_assert_eq!(vec![sum], found.quantities().latency, "{:?}", kind);
         }
     }
 }
