@@ -429,17 +429,17 @@ impl<'a> Message<'a> {
         if of.kind != Kind::Roundtrip {
             return Some(self.one_way_parts(of, pong));
         }
-        let mut way = Way::new(ping.publish_entry_ns);
-        way.before(Stage::Lateness, ping.intended_ns, ping.publish_entry_ns);
+        let mut path = NetworkPath::new(ping.publish_entry_ns);
+        path.before(Stage::Lateness, ping.intended_ns, ping.publish_entry_ns);
         if of.has_loans {
             let loaned_ns = ping.publish_entry_ns + u64::from(ping.loan_ns);
-            way.until(Stage::Loan, loaned_ns);
-            way.until(Stage::Fill, loaned_ns + u64::from(ping.fill_ns));
+            path.until(Stage::Loan, loaned_ns);
+            path.until(Stage::Fill, loaned_ns + u64::from(ping.fill_ns));
         }
-        way.travel(ping.publish_return_ns, pong, [Stage::Publish, Stage::Wake, Stage::Take]);
+        path.travel(ping.publish_return_ns, pong, [Stage::Publish, Stage::Wake, Stage::Take]);
         let back = [Stage::PublishBack, Stage::WakeBack, Stage::TakeBack];
-        way.travel(pong.publish_return_ns, ping, back);
-        Some(way.parts)
+        path.travel(pong.publish_return_ns, ping, back);
+        Some(path.parts)
     }
 
     fn one_way_parts(&self, of: &Measured, pong: &Record) -> [i64; STAGES] {
@@ -447,18 +447,18 @@ impl<'a> Message<'a> {
         let stamp_ns = ping.publish_entry_ns;
         let filling_ns = stamp_ns.saturating_sub(u64::from(ping.fill_ns));
         let loaning_ns = filling_ns.saturating_sub(u64::from(ping.loan_ns));
-        let mut way = Way::new(self.begin_ns(of));
+        let mut path = NetworkPath::new(self.begin_ns(of));
         if of.is_from_due() {
-            way.until(Stage::Lateness, loaning_ns);
-            way.until(Stage::Loan, filling_ns);
-            way.until(Stage::Fill, stamp_ns);
+            path.until(Stage::Lateness, loaning_ns);
+            path.until(Stage::Loan, filling_ns);
+            path.until(Stage::Fill, stamp_ns);
         } else {
-            way.before(Stage::Lateness, ping.intended_ns, loaning_ns);
-            way.before(Stage::Loan, loaning_ns, filling_ns);
-            way.before(Stage::Fill, filling_ns, stamp_ns);
+            path.before(Stage::Lateness, ping.intended_ns, loaning_ns);
+            path.before(Stage::Loan, loaning_ns, filling_ns);
+            path.before(Stage::Fill, filling_ns, stamp_ns);
         }
-        way.travel(ping.publish_return_ns, pong, [Stage::Publish, Stage::Wake, Stage::Take]);
-        way.parts
+        path.travel(ping.publish_return_ns, pong, [Stage::Publish, Stage::Wake, Stage::Take]);
+        path.parts
     }
 }
 
@@ -510,14 +510,14 @@ fn waits_apart(record: &Record) -> bool {
 }
 
 /// Divides the time between two stamps.
-struct Way {
+struct NetworkPath {
     at_ns: u64,
     parts: [i64; STAGES],
 }
 
-impl Way {
+impl NetworkPath {
     fn new(begin_ns: u64) -> Self {
-        Way { at_ns: begin_ns, parts: [0; STAGES] }
+        NetworkPath { at_ns: begin_ns, parts: [0; STAGES] }
     }
 
     fn before(&mut self, stage: Stage, from_ns: u64, until_ns: u64) {
