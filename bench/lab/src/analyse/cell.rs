@@ -115,9 +115,8 @@ fn with_latencies(cell: Cell, case: Case<'_>, runs: &[&JudgedRun<'_>], latency: 
         Some(latency.interval(count, &latencies, quantile)?).filter(|_| is_of)
     };
     let (is_round_trip, is_one_way) = (kind == Kind::Roundtrip, kind.is_one_way());
-    let pooled = |of: fn(&Quantities) -> &Vec<i64>| {
-        Unsorted::of(runs.iter().map(|run| of(&run.quantities))).distribution()
-    };
+    let pooled =
+        |of: Column| Unsorted::of(runs.iter().map(|run| of(&run.quantities))).distribution();
     let whole = latency.distribution();
     Cell {
         samples: latency.arrived().len() as u64,
@@ -169,6 +168,9 @@ fn plots(case: Case<'_>, runs: &[JudgedRun<'_>], latency: &Sorted) -> Detail {
     }
 }
 
+/// A quantity of all messages of a run.
+type Column = fn(&Quantities) -> &Vec<i64>;
+
 /// The two placements, if either occurred; same CPU first.
 ///
 /// `whole` is the distribution of all `number` latencies.
@@ -179,15 +181,14 @@ fn placements(
     is_one_way: bool,
 ) -> Vec<Placement> {
     // Where a lost message would have arrived is not known: each placement has its part of them.
-    let sides: [(bool, fn(&Quantities) -> &Vec<i64>); 2] =
-        [(true, |it| &it.same_cpu), (false, |it| &it.cross_cpu)];
-    let arrived = |of: fn(&Quantities) -> &Vec<i64>| {
+    let sides: [(bool, Column); 2] = [(true, |it| &it.same_cpu), (false, |it| &it.cross_cpu)];
+    let arrived = |of: Column| {
         let all = runs.iter().flat_map(|run| of(&run.quantities));
         all.filter(|value| **value < NEVER).count() as f64
     };
     let sides = sides.map(|(same_cpu, of)| (same_cpu, arrived(of), of));
     let all: f64 = sides.iter().map(|(_, count, _)| count).sum();
-    let placement = |(same_cpu, count, of): (bool, f64, fn(&Quantities) -> &Vec<i64>)| {
+    let placement = |(same_cpu, count, of): (bool, f64, Column)| {
         let each = runs.iter().map(|run| of(&run.quantities));
         let is_all = each.clone().map(Vec::len).sum::<usize>() == number;
         let latency = Some(if is_all { whole } else { Unsorted::of(each).distribution() }?);
