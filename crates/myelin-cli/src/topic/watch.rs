@@ -84,11 +84,13 @@ pub fn run<W: Watch>(
         let wake_ns = wake_ns.into_iter().flatten().min().unwrap_or(next_ns);
         watch.look(wake_ns.min(now_ns.saturating_add(SIGNAL_INTERVAL_NS)))?;
         let now_ns = myelin_tools::now();
-        let waits = !watch.has_topics() || late_ns.is_some() && !watch.has_samples();
-        if now_ns < next_ns || waits {
+        if now_ns < next_ns {
             continue;
         }
         next_ns = next_ns.saturating_add(interval_ns).max(now_ns);
+        if !watch.has_topics() || late_ns.is_some() && !watch.has_samples() {
+            continue;
+        }
         lines += 1;
         if !screen.show(&watch.report())? {
             return Ok(ExitCode::SUCCESS);

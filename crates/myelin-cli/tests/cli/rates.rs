@@ -340,6 +340,31 @@ fn topics_that_are_not_there_yet_are_waited_for() {
 }
 
 #[test]
+fn waiting_for_a_topic_costs_hardly_any_cpu() {
+    let folder = tempfile::tempdir().unwrap();
+    let _node = Node::builder("test").runtime_dir(folder.path()).open().unwrap();
+    let tools = [&["hz"][..], &["bw"], &["delay"]].map(|words| {
+        let command = &mut tool(folder.path(), words);
+        start(command.args(["later", "--wait", "--interval", "50ms", "--duration", "1s"]))
+    });
+    for tool in tools {
+        let (mut status, mut usage) = (0, std::mem::MaybeUninit::<libc::rusage>::zeroed());
+        let pid = tool.id() as i32;
+        // SAFETY: the child is ours, nobody else waits for it, and both places are written to.
+        assert_eq!(unsafe { libc::wait4(pid, &mut status, 0, usage.as_mut_ptr()) }, pid);
+        // SAFETY: zeroed, and written by `wait4`.
+        let usage = unsafe { usage.assume_init() };
+        let cpu_ms =
+            [usage.ru_utime, usage.ru_stime].map(|it| it.tv_sec * 1_000 + it.tv_usec / 1_000);
+        assert_eq!(libc::WEXITSTATUS(status), 0);
+        assert!(
+            cpu_ms.iter().sum::<i64>() < 500,
+            "of a second in which nothing came: {cpu_ms:?} ms"
+        );
+    }
+}
+
+#[test]
 fn once_a_count_and_a_duration_end_it() {
     let folder = tempfile::tempdir().unwrap();
     let mut publisher = Publisher::start(folder.path(), "imu", 100, true);

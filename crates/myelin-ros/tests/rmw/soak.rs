@@ -42,7 +42,7 @@ impl Told {
     }
 }
 
-/// `MYELIN_ROS_SOAK_S` seconds; `make test-long` takes five minutes.
+/// `MYELIN_ROS_SOAK_S` seconds; `make test-long` takes three minutes.
 #[test]
 fn a_soak_leaves_memory_descriptors_and_threads_as_they_are() {
     if library().is_none() {
