@@ -39,6 +39,7 @@ use self::buffer::Buffer;
 use self::frame::Token;
 use self::link::{Ended, Incoming, Memory, Received, Stream};
 use self::tls::TlsStream;
+use super::flow_channel::prefix;
 use super::lock;
 use super::reader::LaneTarget;
 use super::task_queue::{Task, TaskQueue};
@@ -658,7 +659,7 @@ impl Reactor {
 impl Peer {
     /// Whether an endpoint is one of its own, for all that is known.
     fn has(&self, endpoint: &Guid) -> bool {
-        self.participant.is_none_or(|it| it[..PARTICIPANT_BYTES] == endpoint[..PARTICIPANT_BYTES])
+        self.participant.is_none_or(|it| prefix(&it) == prefix(endpoint))
     }
 }
 
@@ -712,8 +713,6 @@ const SUBSCRIPTIONS_MAX: u32 = 65_536;
 const DIAL_LIMIT: Duration = Duration::from_secs(1);
 const DIAL_AGAIN_MIN: Duration = Duration::from_millis(50);
 const DIAL_AGAIN_MAX: Duration = Duration::from_millis(500);
-/// The bytes of a GUID that all endpoints of a participant share.
-const PARTICIPANT_BYTES: usize = 12;
 /// How often the certificates of connected peers are checked: one may run out.
 const CHECK_CERTIFICATES: Duration = Duration::from_secs(2);
 const REPORTED_MAX: usize = 64;
