@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::limits::EVENTS_MAX;
+use crate::limits::{EVENTS_MAX, EVENTS_UNTAKEN_MAX};
 use crate::listener::Listener;
 use crate::record::Mismatch;
 use crate::sync::lock;
@@ -144,6 +144,8 @@ pub(crate) struct Inbox {
 #[derive(Default)]
 struct Content {
     events: VecDeque<Event>,
+    /// Whether its user has taken events, or listens for them.
+    is_used: bool,
     lost: u64,
     matched: usize,
     on_event: Option<Arc<OnEvent>>,
@@ -169,7 +171,8 @@ impl Inbox {
         if is_again && content.events.back() == Some(&event) {
             return;
         }
-        if content.events.len() == EVENTS_MAX {
+        let max = if content.is_used { EVENTS_MAX } else { EVENTS_UNTAKEN_MAX };
+        if content.events.len() == max {
             content.events.pop_front();
             content.lost += 1;
         }
@@ -196,6 +199,7 @@ impl Inbox {
         if !content.events.is_empty() {
             listener.iter().for_each(Listener::raise);
         }
+        content.is_used |= listener.is_some();
         let before = std::mem::replace(&mut content.listener, listener);
         drop(content);
         drop(before); // not under the lock: it waits for the user's function
@@ -205,7 +209,8 @@ impl Inbox {
     pub(crate) fn drain(&self) -> Vec<Event> {
         let mut content = self.content();
         self.set_urgent(false);
-        content.events.drain(..).collect()
+        content.is_used = true;
+        std::mem::take(&mut content.events).into()
     }
 
     /// Marks that a pushed event must end a wait, or that a wait has been ended by it.
@@ -270,14 +275,16 @@ mod tests {
     #[test]
     fn the_oldest_events_are_dropped_and_counted() {
         let inbox = Inbox::default();
-        for endpoint in 0..EVENTS_MAX as u64 + 3 {
-            inbox.push(Event::Corrupt { endpoint });
+        for (lost_before, max) in [(0, EVENTS_UNTAKEN_MAX), (3, EVENTS_MAX)] {
+            for endpoint in 0..max as u64 + 3 {
+                inbox.push(Event::Corrupt { endpoint });
+            }
+            assert_eq!(inbox.lost(), lost_before + 3);
+            let events = inbox.drain();
+            assert_eq!(events.len(), max);
+            assert_eq!(events[0], Event::Corrupt { endpoint: 3 });
+            assert!(inbox.drain().is_empty());
         }
-        assert_eq!(inbox.lost(), 3);
-        let events = inbox.drain();
-        assert_eq!(events.len(), EVENTS_MAX);
-        assert_eq!(events[0], Event::Corrupt { endpoint: 3 });
-        assert!(inbox.drain().is_empty());
     }
 
     #[test]

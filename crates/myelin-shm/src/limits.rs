@@ -40,6 +40,8 @@ pub const ENDPOINTS_MAX: usize = 16_384;
 pub const COUNTERS_MAX: usize = 16_384;
 /// Events that an endpoint keeps for its user; with one more the oldest is dropped.
 pub const EVENTS_MAX: usize = 1_024;
+/// The same until its user takes or awaits events for the first time: most programs never do.
+pub const EVENTS_UNTAKEN_MAX: usize = 32;
 /// Peers of another version that a node remembers for its users.
 pub const REFUSED_MAX: usize = 64;
 /// How often a folder is made again when other processes remove it at the same time.

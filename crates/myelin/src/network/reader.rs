@@ -202,6 +202,11 @@ impl Counts {
         lost + gap(&mut self.number, number.take())
     }
 
+    /// Whether a sample has come.
+    fn is_begun(&self) -> bool {
+        self.sequence.is_some() || self.number.is_some()
+    }
+
     /// The lane begins with this number.
     fn begin_lane(&mut self, number: u64) {
         self.number.get_or_insert(number.saturating_sub(1));
@@ -368,8 +373,8 @@ impl Group {
     fn detach(&mut self) -> Detached {
         self.full = false;
         // A publisher that is found again on another interface goes on with its count.
-        self.gone
-            .extend(self.publishers.values().map(|publisher| (publisher.guid, publisher.counts)));
+        let begun = self.publishers.values().filter(|publisher| publisher.counts.is_begun());
+        self.gone.extend(begun.map(|publisher| (publisher.guid, publisher.counts)));
         self.gone.drain(..self.gone.len().saturating_sub(GONE_MAX));
         Detached {
             _connection: std::mem::replace(&mut self.connection, Connection::Closed),
@@ -820,7 +825,7 @@ impl Group {
             let waits = || waiting.iter().any(|next| next.writer == *handle);
             publisher.is_gone = !is_there && request.delivery == Delivery::Awaited && waits();
             let stays = is_there || publisher.is_gone;
-            if !stays {
+            if !stays && publisher.counts.is_begun() {
                 gone.push((publisher.guid, publisher.counts));
             }
             stays
