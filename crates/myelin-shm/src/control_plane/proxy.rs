@@ -97,6 +97,8 @@ fn own(fd: BorrowedFd<'_>) -> Result<OwnedFd, Error> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::event::Event;
     use crate::node::NodeOptions;
@@ -147,6 +149,45 @@ mod tests {
             assert!(matches!(second, Err(Error::TooMany { .. })));
             drop(_proxy);
             assert!(subscriber.reader.take().unwrap().is_none());
+        }
+    }
+
+    /// It is started again and again while the subscriber's program does not take.
+    #[test]
+    fn a_publisher_finds_room_at_a_subscriber_that_does_not_take() {
+        let folder = tempfile::tempdir().unwrap();
+        let open = || {
+            let folder = Some(folder.path().to_owned());
+            Node::open(NodeOptions { runtime_dir: folder, ..NodeOptions::default() }).unwrap()
+        };
+        let (node, other) = (open(), open());
+        let publish = |writer: &mut Writer, round| {
+            (0..3).for_each(|_| _ = writer.publish_copy(&[round]).unwrap());
+        };
+        let by_proxy = |subscriber: &crate::node::Subscriber, round| {
+            let proxy = node.proxy(subscriber.reader.shared(), PublisherQos::default());
+            let mut proxy = proxy.unwrap_or_else(|error| panic!("round {round}: {error}"));
+            publish(&mut proxy.writer, round);
+        };
+        let on_this_host = |round| {
+            let mut publisher = other.publisher(topic(), PublisherQos::default()).unwrap();
+            assert!(publisher.wait_for_match(1, Duration::from_secs(60)), "round {round}");
+            publish(&mut publisher.writer, round);
+        };
+        for is_by_proxy in [true, false] {
+            let qos = SubscriberQos { publishers_max: 2, depth: 4, ..SubscriberQos::default() };
+            let mut subscriber = node.subscriber(topic(), qos).unwrap();
+            (0..5).for_each(|round| match is_by_proxy {
+                true => by_proxy(&subscriber, round),
+                false => on_this_host(round),
+            });
+            let mut taken = Vec::new();
+            while let Some(sample) = subscriber.reader.take().unwrap() {
+                taken.push(sample.bytes()[0]);
+            }
+            taken.sort_unstable();
+            assert_eq!(taken, [3, 3, 3, 4, 4, 4], "those of the last two");
+            assert_eq!(subscriber.reader.lost(), 9, "those of the first three");
         }
     }
 }

@@ -48,16 +48,9 @@ pub(crate) struct PublisherCursor {
 
 impl PublisherCursor {
     pub(crate) fn begin(remote: Arc<RemotePublisher>, shared: &SubscriptionState) -> Self {
-        let start = remote.start.load(Ordering::Relaxed);
         let reliable = shared.qos().reliability == Reliability::Reliable;
-        // A reliable subscriber may use the publisher's whole ring, so its own depth does not bound
-        // it.
-        let depth = if reliable { u64::MAX } else { u64::from(shared.qos().depth) };
-        let depth = remote.depth.min(depth);
         // Losses from here on count, including those of the history.
-        let transient_local =
-            remote.transient_local.min(u64::from(shared.qos().transient_local)).min(depth);
-        let next = start.min(SEQUENCE_MAX).saturating_sub(transient_local);
+        let (next, depth) = remote.begin(shared.qos());
         let mut cursor = PublisherCursor {
             id: remote.id,
             next,

@@ -8,10 +8,10 @@ use crate::error::Error;
 use crate::layout::{
     Cell, PUBLICATION_HEAD_BYTES, PUBLICATION_MAGIC, PublicationHead, VERSION, publication_bytes,
 };
-use crate::limits::{CELLS_MAX, SEGMENTS_MAX};
+use crate::limits::{CELLS_MAX, SEGMENTS_MAX, SEQUENCE_MAX};
 use crate::os::segment::Segment;
 use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Mutex, Ordering, load_acquire, lock};
-use crate::topic::{EndpointId, Topic};
+use crate::topic::{EndpointId, Reliability, SubscriberQos, Topic};
 
 /// One publisher of a subscriber's topic. The geometry is checked once and kept here.
 #[derive(Debug)]
@@ -112,6 +112,24 @@ impl RemotePublisher {
             segment,
             slots: Mutex::new(Vec::new()),
         })
+    }
+
+    /// The sequence of the first sample for a subscriber with these settings, and how far the
+    /// subscriber may fall behind.
+    pub(crate) fn begin(&self, qos: &SubscriberQos) -> (u64, u64) {
+        // A reliable subscriber may use the publisher's whole ring, so its own depth does not bound
+        // it.
+        let reliable = qos.reliability == Reliability::Reliable;
+        let depth = self.depth.min(if reliable { u64::MAX } else { qos.depth.into() });
+        let transient_local = self.transient_local.min(qos.transient_local.into()).min(depth);
+        let start = self.start.load(Ordering::Relaxed);
+        (start.min(SEQUENCE_MAX).saturating_sub(transient_local), depth)
+    }
+
+    /// How many samples there are for a subscriber with these settings, of which it has taken none.
+    pub(crate) fn offered(&self, qos: &SubscriberQos) -> u64 {
+        let published = self.head().published.load(Ordering::Acquire);
+        published.min(SEQUENCE_MAX).saturating_sub(self.begin(qos).0)
     }
 
     /// Maps a slot segment; a known one is ignored. Only its node's thread calls it, one at a time.

@@ -75,7 +75,7 @@ impl SubscriptionState {
         let descriptor = qos.descriptor.then(SubscriberDescriptor::new).transpose()?.map(Arc::new);
         let (memory, bytes) = SubscriptionMemory::create(id, topic, &qos, ready_bit.number())?;
         let (memory, inbox) = (Arc::new(memory), Arc::<Inbox>::default());
-        let connections = Connections::new(&memory, bytes, descriptor.clone());
+        let connections = Connections::new(&memory, bytes, descriptor.clone(), qos);
         let sleeper = Sleeper::create(ready_bit, descriptor, &memory)?;
         let borrowed = Borrowed::new(&memory);
         let [clones, holds] = borrowed.addresses();
@@ -177,6 +177,11 @@ impl SubscriptionState {
     /// Whether a publisher that was declined could be accepted now.
     pub(crate) fn has_room_for(&self, publisher: EndpointId) -> bool {
         self.connections.has_room_for(publisher, &self.borrowed)
+    }
+
+    /// Whether the reader has yet to see a publisher. If it goes, it gives way to another one.
+    pub fn has_yet_to_see(&self, publisher: EndpointId) -> bool {
+        self.connections.list().begun.iter().any(|known| known.id == publisher)
     }
 
     /// The publisher now looks at this subscriber: the subscriber reads samples from `start` on.

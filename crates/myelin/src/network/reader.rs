@@ -496,7 +496,7 @@ impl ReaderState {
                     // A publisher that does not wait may be reliable on the network nevertheless.
                     let waits = group.request.delivery == Delivery::Awaited
                         && theirs.qos.reliability == Reliability::Reliable;
-                    self.proxy(&subscription, waits).map_or_else(
+                    self.proxy_in(&mut group, &subscription, waits).map_or_else(
                         |error| {
                             if !was_declined(endpoint.handle) {
                                 self.dds.report_refused(theirs.id, error.to_string());
@@ -565,6 +565,21 @@ impl ReaderState {
             lock(group).publishers.values().any(RemotePublisher::is_declined)
         };
         self.groups.iter().any(has)
+    }
+
+    /// A proxy; if there is no room for it, publishers that have gone give way.
+    fn proxy_in(
+        &self,
+        group: &mut Group,
+        subscription: &Arc<SubscriptionState>,
+        reliable: bool,
+    ) -> Result<shm::Proxy, Error> {
+        loop {
+            match self.proxy(subscription, reliable) {
+                Err(Error::TooMany { .. }) if group.give_up_gone(subscription) => {}
+                made => return made,
+            }
+        }
     }
 
     fn proxy(
@@ -831,6 +846,24 @@ impl Group {
             stays
         });
         gone.drain(..gone.len().saturating_sub(GONE_MAX));
+    }
+
+    /// Gives up the publisher that has gone and whose samples have waited longest for room at a
+    /// subscriber that does not take: they are lost. False if there is none.
+    fn give_up_gone(&mut self, subscription: &SubscriptionState) -> bool {
+        let Group { publishers, waiting, .. } = self;
+        let gives_way = |it: &RemotePublisher| {
+            let is_new = |proxy: &shm::Proxy| subscription.has_yet_to_see(proxy.id());
+            it.is_gone && it.proxy().is_some_and(is_new)
+        };
+        let gives_way = |next: &&Received| publishers.get(&next.writer).is_some_and(gives_way);
+        let Some(handle) = waiting.iter().find(gives_way).map(|next| next.writer) else {
+            return false;
+        };
+        let lost = waiting.retain_of_first(waiting.len(), |next| next.writer != handle);
+        publishers.remove(&handle);
+        self.count_lost(lost);
+        true
     }
 
     /// The counts of a publisher that was here before: the link was cut, or one of the two stood

@@ -56,6 +56,19 @@ fn past_a_late_logger(configuration: &str, hold: impl Fn(&mut Process), let_go: 
     publisher.ends();
 }
 
+/// A robot's program is started again and again while the operator's program does not take.
+#[test]
+fn a_restarted_publisher_finds_room_at_a_subscriber_that_does_not_take() {
+    let Some(hosts) = Hosts::new() else { return };
+    let mut taker = hosts.other.run("take_after_restarts");
+    taker.hears("ready");
+    for _ in 0..RESTARTS {
+        hosts.one.run("publish_some_and_end").ends();
+    }
+    taker.say("take");
+    taker.ends();
+}
+
 /// Three threads and one publisher: one waits for the stopped host, one for that thread; neither
 /// holds up the third.
 #[test]
@@ -185,6 +198,35 @@ pub(crate) fn publish_past_the_late() {
     until("all to have gone", || publisher.matched() == 0);
 }
 
+pub(crate) fn publish_some_and_end() {
+    let node = node("publisher");
+    let publisher = restarted(&node).publisher().unwrap();
+    assert!(publisher.wait_for_match(1, WATCHDOG));
+    (0..SOME).for_each(|number| _ = publisher.publish_copy(&number).unwrap());
+}
+
+pub(crate) fn take_after_restarts() {
+    let node = node("taker");
+    let builder = restarted(&node).subscriber_builder();
+    let mut subscriber = builder.publishers_max(2).open().unwrap();
+    say("ready");
+    heard("take");
+    let mut taken = 0;
+    until("all samples are taken or lost", || {
+        while subscriber.take().unwrap().is_some() {
+            taken += 1;
+        }
+        taken + subscriber.lost() >= RESTARTS * SOME
+    });
+    assert_eq!(taken + subscriber.lost(), RESTARTS * SOME);
+    assert!((2..=2 * SOME).contains(&taken), "some of the last two, at most all: {taken}");
+}
+
+/// The subscriber has less room than one publisher needs.
+fn restarted(node: &Node) -> Topic<u64> {
+    node.topic("restarted").depth(2).reliable(Duration::from_millis(100))
+}
+
 fn passed_over(events: &[Event]) -> usize {
     events.iter().filter(|event| matches!(event, Event::PassedOver { .. })).count()
 }
@@ -244,3 +286,5 @@ fn message(number: u64, what: u64) -> [u64; 1024] {
 }
 
 const LAST: u64 = 1;
+const RESTARTS: u64 = 6;
+const SOME: u64 = 3;

@@ -94,6 +94,8 @@ fn the_other_side() {
         "publish_integers" => matching::other_type::<u64>(),
         "take_doubles" => matching::other_type_taken(),
         "publish_past_the_late" => late::publish_past_the_late(),
+        "publish_some_and_end" => late::publish_some_and_end(),
+        "take_after_restarts" => late::take_after_restarts(),
         "publish_until_cancelled" => late::publish_until_cancelled(),
         "stand_still" => late::stand_still(),
         "take_in_time" => late::take_in_time(),

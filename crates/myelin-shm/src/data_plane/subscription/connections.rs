@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use super::borrowed::Borrowed;
 use super::memory::SubscriptionMemory;
+use crate::counters::LossCause;
 use crate::data_plane::remote_publisher::RemotePublisher;
 use crate::error::Error;
-use crate::layout::{FINISHED, NOT_BEGUN, hold_marks};
+use crate::layout::{FINISHED, NOT_BEGUN, SubscriptionHead, hold_marks};
 use crate::limits::CONNECTIONS_MAX;
 use crate::sync::{Mutex, MutexGuard, Ordering, Step, is_taken, lock};
-use crate::topic::{EndpointId, Topic};
+use crate::topic::{EndpointId, SubscriberQos, Topic};
 use crate::waiting::subscriber_descriptor::SubscriberDescriptor;
 use crate::waiting::wait;
 
@@ -21,6 +22,7 @@ pub(crate) struct Connections {
     list: Mutex<List>,
     memory: Arc<SubscriptionMemory>,
     descriptor: Option<Arc<SubscriberDescriptor>>,
+    qos: SubscriberQos,
 }
 
 /// The publishers, locked.
@@ -56,6 +58,12 @@ impl List {
         self.known().find(|known| known.id == publisher)
     }
 
+    /// The first publisher that has gone and that the reader has not seen, in `begun`.
+    fn unseen_and_gone(&self) -> Option<usize> {
+        // ORDER: acquire pairs with the release in `publisher_gone`: it publishes no more.
+        self.begun.iter().position(|publisher| publisher.gone.load(Ordering::Acquire))
+    }
+
     /// A free connection out of so many.
     fn free_connection(&self, connections: u32) -> Option<u32> {
         let used = self.known.len();
@@ -84,10 +92,11 @@ impl Connections {
         memory: &Arc<SubscriptionMemory>,
         bytes: u64,
         descriptor: Option<Arc<SubscriberDescriptor>>,
+        qos: SubscriberQos,
     ) -> Connections {
         let (known, begun, lenders) = (Vec::new(), Vec::new(), Vec::new());
         let list = Mutex::new(List { known, begun, finished: false, bytes, lenders });
-        Connections { list, memory: memory.clone(), descriptor }
+        Connections { list, memory: memory.clone(), descriptor, qos }
     }
 
     #[inline(always)]
@@ -114,6 +123,9 @@ impl Connections {
             };
         }
         let max = self.memory.connections();
+        if list.free_connection(max).is_none() {
+            self.give_up(&mut list);
+        }
         list.free_connection(max).ok_or_else(|| self.too_many_publishers(topic))?;
         drop(list);
         // Without the lock: a take needs it, and mapping waits for page faults.
@@ -140,7 +152,20 @@ impl Connections {
     pub(super) fn has_room_for(&self, publisher: EndpointId, borrowed: &Borrowed) -> bool {
         let mut list = self.list();
         self.forget_finished_of(&mut list, borrowed);
-        list.of(publisher).is_none() && list.free_connection(self.memory.connections()).is_some()
+        let is_free = list.free_connection(self.memory.connections()).is_some();
+        list.of(publisher).is_none() && (is_free || list.unseen_and_gone().is_some())
+    }
+
+    /// Frees the connection of the publisher that has gone first and that the reader has not seen,
+    /// as it does not take: its samples are lost. Without it, a publisher that is started again and
+    /// again would find no room at last.
+    #[cold]
+    fn give_up(&self, list: &mut List) {
+        let Some(at) = list.unseen_and_gone() else { return };
+        let publisher = list.begun.remove(at);
+        let SubscriptionHead { counters, .. } = self.memory.head();
+        counters.count_lost(publisher.offered(&self.qos), LossCause::Overwritten);
+        self.remove(list, publisher.id);
     }
 
     fn too_many_publishers(&self, topic: &Topic) -> Error {
@@ -149,7 +174,7 @@ impl Connections {
             CONNECTIONS_MAX => "publishers of one subscriber",
             _ => {
                 "publishers of one subscriber (raise publishers_max; publishers that have gone \
-                 count until all their samples are read)"
+                 and whose samples the subscriber has begun to take count until it has taken all)"
             }
         };
         Error::TooMany { topic: Some(topic.name.clone()), what, limit: u64::from(limit) }
