@@ -14,7 +14,11 @@
  * writers with automatic liveliness. Myelin's writers have no such lease. Each message is acknowledged by every
  * other participant, so that their number grows with the square of the participants.
  *
- * All of it follows CycloneDDS's own code: the writer is looked up by its guid while the thread is
+ * Heartbeats follow one interval for all writers of a domain, and those of discovery are readers and writers by
+ * hundreds: at the interval that data need, every announcement would be acknowledged by every participant at
+ * once, and sent again while it is under way. So the interval is longer while endpoints come.
+ *
+ * The rest follows CycloneDDS's own code: the writer is looked up by its guid while the thread is
  * awake, so that it cannot be freed, and changed under its lock. */
 #include <string.h>
 
@@ -88,6 +92,13 @@ void myelin_dds_request_acknowledgements(const struct ddsi_sertype *type, const 
   /* A sample after a long silence carries a heartbeat that requests an answer. */
   found->hbcontrol.t_of_last_write.v = LONG_AGO;
   unlock_writer(found);
+}
+
+void myelin_dds_set_heartbeats(const struct ddsi_sertype *type, int64_t interval_ns)
+{
+  struct ddsi_domaingv *domain = ddsrt_atomic_ldvoidp(&type->gv);
+  /* CycloneDDS reads it for each heartbeat, and nothing else depends on it. */
+  __atomic_store_n(&domain->config.const_hb_intv_sched, interval_ns, __ATOMIC_RELAXED);
 }
 
 int32_t myelin_dds_pass_over(const struct ddsi_sertype *type, const uint8_t writer[16],

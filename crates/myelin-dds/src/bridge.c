@@ -6,7 +6,7 @@
 #include "bridge.h"
 #include "cyclonedds.h"
 
-/* How many endpoints are read at once. */
+/* How many matches are looked at. */
 enum { VISITED_MAX = 4096 };
 
 int32_t myelin_dds_domain(uint32_t domain, const char *configuration)
@@ -104,13 +104,6 @@ int32_t myelin_dds_sockets(int32_t participant, const char *topic_name, int32_t 
   }
   (void)ddsc.dds_delete(topic);
   return count;
-}
-
-static void on_discovered(dds_entity_t discovery, void *argument)
-{
-  (void)discovery;
-  const struct myelin_dds_listener *listener = argument;
-  listener->discovered(listener->context);
 }
 
 static void on_writer_matched(dds_entity_t writer, dds_publication_matched_status_t status,
@@ -214,12 +207,14 @@ int32_t myelin_dds_reader(int32_t participant, const struct myelin_dds_settings 
 int32_t myelin_dds_discovery(int32_t participant, uint8_t writers,
                              const struct myelin_dds_listener *listener)
 {
-  dds_listener_t *calls = ddsc.dds_create_listener((void *)listener);
-  ddsc.dds_lset_data_available(calls, on_discovered);
+  struct dds_rhc *inbox = myelin_dds_discovery_inbox(listener);
+  if (inbox == NULL)
+    return DDS_RETCODE_OUT_OF_RESOURCES;
   const dds_entity_t topic =
       writers ? DDS_BUILTIN_TOPIC_DCPSPUBLICATION : DDS_BUILTIN_TOPIC_DCPSSUBSCRIPTION;
-  const dds_entity_t reader = ddsc.dds_create_reader(participant, topic, NULL, calls);
-  ddsc.dds_delete_listener(calls);
+  const dds_entity_t reader = ddsc.dds_create_reader_rhc(participant, topic, NULL, NULL, inbox);
+  if (reader < 0)
+    dds_rhc_free(inbox);
   return reader;
 }
 
@@ -250,8 +245,8 @@ int32_t myelin_dds_guid(int32_t endpoint, uint8_t guid[16])
   return code;
 }
 
-static void visit_endpoint(const dds_builtintopic_endpoint_t *data, uint64_t handle,
-                           myelin_dds_visit visit, void *context)
+void myelin_dds_visit_endpoint(const dds_builtintopic_endpoint_t *data, uint64_t handle,
+                               myelin_dds_visit visit, void *context)
 {
   void *user_data = NULL;
   size_t user_data_bytes = 0;
@@ -302,52 +297,11 @@ int32_t myelin_dds_visit_matched(int32_t endpoint, uint8_t is_writer, myelin_dds
                   : ddsc.dds_get_matched_publication_data(endpoint, handles[index]);
     if (data == NULL)
       continue; /* it has just gone */
-    visit_endpoint(data, handles[index], visit, context);
+    myelin_dds_visit_endpoint(data, handles[index], visit, context);
     ddsc.dds_builtintopic_free_endpoint(data);
   }
   ddsc.dds_free(handles);
   return count;
-}
-
-/* Takes the endpoints that have gone: CycloneDDS would keep them for ever. */
-static void drop_gone(dds_entity_t discovery, void **samples, dds_sample_info_t *infos)
-{
-  dds_return_t count;
-  do {
-    samples[0] = NULL;
-    count = ddsc.dds_take_mask(discovery, samples, infos, VISITED_MAX, VISITED_MAX,
-                               DDS_ANY_SAMPLE_STATE | DDS_ANY_VIEW_STATE |
-                                   DDS_NOT_ALIVE_DISPOSED_INSTANCE_STATE |
-                                   DDS_NOT_ALIVE_NO_WRITERS_INSTANCE_STATE);
-    if (count > 0)
-      (void)ddsc.dds_return_loan(discovery, samples, count);
-  } while (count == VISITED_MAX);
-}
-
-int32_t myelin_dds_visit_discovered(int32_t discovery, uint8_t only_new, myelin_dds_visit visit,
-                                    void *context)
-{
-  const uint32_t states = only_new ? DDS_NOT_READ_SAMPLE_STATE : DDS_ANY_SAMPLE_STATE;
-  /* Always the same number: CycloneDDS keeps the memory that it lends, and fills in pointers to all of it. */
-  void **samples = ddsc.dds_alloc(VISITED_MAX * sizeof *samples);
-  dds_sample_info_t *infos = ddsc.dds_alloc(VISITED_MAX * sizeof *infos);
-  drop_gone(discovery, samples, infos);
-  dds_return_t new = 0, count;
-  do {
-    samples[0] = NULL; /* lent by CycloneDDS */
-    count = ddsc.dds_read_mask(discovery, samples, infos, VISITED_MAX, VISITED_MAX,
-                               states | DDS_ANY_VIEW_STATE | DDS_ALIVE_INSTANCE_STATE);
-    for (dds_return_t index = 0; index < count; index++) {
-      new += infos[index].sample_state == DDS_NOT_READ_SAMPLE_STATE;
-      if (infos[index].valid_data)
-        visit_endpoint(samples[index], 0, visit, context);
-    }
-    if (count > 0)
-      (void)ddsc.dds_return_loan(discovery, samples, count);
-  } while (only_new && count == VISITED_MAX);
-  ddsc.dds_free(infos);
-  ddsc.dds_free(samples);
-  return count < 0 ? count : new;
 }
 
 int32_t myelin_dds_wait_for_acks(int32_t writer, int64_t limit_ns)

@@ -8,6 +8,7 @@
 #include "dds/dds.h"
 
 struct dds_rhc;
+struct myelin_dds_endpoint;
 struct myelin_dds_listener;
 struct ddsi_sertype;
 struct ddsi_serdata;
@@ -65,12 +66,16 @@ const void *myelin_dds_message(const struct ddsi_serdata *sample, size_t *bytes,
 
 /* Calls `listener.received`. Freed with the reader; NULL if there is no memory. */
 struct dds_rhc *myelin_dds_inbox(const struct myelin_dds_listener *listener);
+/* The same for a reader of discovered endpoints: calls `listener.appeared` and `listener.disappeared`. */
+struct dds_rhc *myelin_dds_discovery_inbox(const struct myelin_dds_listener *listener);
 
 /* acknowledge.c: acknowledgements of a writer's readers. Writers and readers are named by their guids;
  * `type` is that of the writer. */
 
 /* The next written sample requests an acknowledgement from all readers. */
 void myelin_dds_request_acknowledgements(const struct ddsi_sertype *type, const uint8_t writer[16]);
+/* Sets the interval of the first heartbeats after a sample, for all writers of the domain of `type`. */
+void myelin_dds_set_heartbeats(const struct ddsi_sertype *type, int64_t interval_ns);
 /* Releases the samples kept for the reader that has acknowledged least, and stops waiting for it until it
  * answers again; sets `reader`. 1, or 0 if the writer waits for no reader. */
 int32_t myelin_dds_pass_over(const struct ddsi_sertype *type, const uint8_t writer[16],
@@ -113,8 +118,9 @@ struct myelin_dds_listener {
    * back, which only a reliable reader may return: CycloneDDS then stops receiving, and repeats the call
    * some time later. */
   uint8_t (*received)(void *context, const struct myelin_dds_received *received);
-  /* For a discovery: an endpoint has come or gone. */
-  void (*discovered)(void *context);
+  /* For a discovery: an endpoint has come or changed; or gone, and only its guid is known. */
+  void (*appeared)(void *context, const struct myelin_dds_endpoint *endpoint);
+  void (*disappeared)(void *context, const struct myelin_dds_endpoint *endpoint);
   void (*matched)(void *context, int32_t endpoint, uint32_t count);
   void (*incompatible)(void *context, int32_t endpoint, uint32_t policy);
 };
@@ -162,7 +168,7 @@ void myelin_dds_drop_instance(const struct ddsi_sertype *type,
                               struct ddsi_tkmap_instance *instance);
 int32_t myelin_dds_reader(int32_t participant, const struct myelin_dds_settings *settings,
                           const struct myelin_dds_listener *listener);
-/* A reader of all discovered writers (or readers); it reports changes by `listener.discovered`. */
+/* A reader of all discovered writers (or readers); it reports those that are there already within the call. */
 int32_t myelin_dds_discovery(int32_t participant, uint8_t writers,
                              const struct myelin_dds_listener *listener);
 int32_t myelin_dds_write(int32_t writer, struct ddsi_serdata *sample);
@@ -173,9 +179,9 @@ void myelin_dds_hold(struct ddsi_serdata *sample);
 int32_t myelin_dds_guid(int32_t endpoint, uint8_t guid[16]);
 int32_t myelin_dds_visit_matched(int32_t endpoint, uint8_t is_writer, myelin_dds_visit visit,
                                  void *context);
-/* `only_new`: those that no call has visited yet. Returns how many of the visited ones were new. */
-int32_t myelin_dds_visit_discovered(int32_t discovery, uint8_t only_new, myelin_dds_visit visit,
-                                    void *context);
+/* Calls `visit` with what CycloneDDS knows of an endpoint. */
+void myelin_dds_visit_endpoint(const dds_builtintopic_endpoint_t *data, uint64_t handle,
+                               myelin_dds_visit visit, void *context);
 int32_t myelin_dds_wait_for_acks(int32_t writer, int64_t limit_ns);
 int32_t myelin_dds_delete(int32_t entity);
 const char *myelin_dds_text(int32_t code);

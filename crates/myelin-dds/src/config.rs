@@ -58,7 +58,7 @@ impl Config {
         });
         // Encryption and signatures come on top.
         let message = if self.security.is_some() { datagram - PROTECTION_BYTES } else { datagram };
-        let fragment = message - HEADERS_BYTES;
+        let (fragment, heartbeat_ms) = (message - HEADERS_BYTES, HEARTBEAT.as_millis());
         format!(
             r#"<CycloneDDS xmlns="https://cdds.io/config">
   <Domain Id="any">
@@ -87,7 +87,7 @@ impl Config {
         <WhcAdaptive>false</WhcAdaptive>
       </Watermarks>
       <!-- … so this is only for lost requests and lost last samples, also after a cut. -->
-      <HeartbeatInterval min="1 ms" minsched="1 ms" max="1 s">2 ms</HeartbeatInterval>
+      <HeartbeatInterval min="1 ms" minsched="1 ms" max="1 s">{heartbeat_ms} ms</HeartbeatInterval>
       <AckDelay>1 ms</AckDelay>
       <!-- Discovery comes in bursts, of all endpoints of a process. What does not fit is sent again. -->
       <DeliveryQueueMaxSamples>4096</DeliveryQueueMaxSamples>
@@ -208,6 +208,10 @@ fn escape(text: &str) -> String {
 
 /// The time after which a silent process counts as dead.
 pub const LEASE: Duration = Duration::from_secs(1);
+/// How long after a sample the first heartbeat asks whether it has come.
+pub(crate) const HEARTBEAT: Duration = Duration::from_millis(2);
+/// The same while endpoints are coming.
+pub(crate) const HEARTBEAT_DISCOVERING: Duration = Duration::from_millis(20);
 /// How many bytes a datagram may have, without the headers of IP and UDP: fragments of DDS have more
 /// than 1,024 bytes, and UDP ends at 65,507.
 pub const DATAGRAMS: RangeInclusive<u32> = 1_350..=65_500;
@@ -259,7 +263,9 @@ mod tests {
         let plain = Config::default().xml(7, 1 << 20);
         assert!(plain.contains("<ExternalDomainId>7<") && is_closed(&plain));
         assert!(plain.contains("<LeaseDuration>1000 ms<"));
-        assert!(plain.contains("<SPDPInterval>200 ms<"));
+        assert!(
+            plain.contains("<SPDPInterval>200 ms<") && plain.contains(">2 ms</HeartbeatInterval>")
+        );
         assert_eq!(plain.matches("<StackSize>524288B</StackSize>").count(), THREADS.len());
         for word in ["<Interfaces>", "AllowMulticast", "ParticipantIndex", "Peer"] {
             assert!(!plain.contains(word), "{word}");

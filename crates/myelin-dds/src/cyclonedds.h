@@ -37,7 +37,6 @@
   NAME(dds_create_listener)                \
   NAME(dds_create_participant)             \
   NAME(dds_create_qos)                     \
-  NAME(dds_create_reader)                  \
   NAME(dds_create_reader_rhc)              \
   NAME(dds_create_topic_sertype)           \
   NAME(dds_create_writer)                  \
@@ -50,7 +49,6 @@
   NAME(dds_get_matched_publications)       \
   NAME(dds_get_matched_subscription_data)  \
   NAME(dds_get_matched_subscriptions)      \
-  NAME(dds_lset_data_available)            \
   NAME(dds_lset_offered_incompatible_qos)  \
   NAME(dds_lset_publication_matched)       \
   NAME(dds_lset_requested_incompatible_qos)\
@@ -70,15 +68,13 @@
   NAME(dds_qset_reliability)               \
   NAME(dds_qset_resource_limits)           \
   NAME(dds_qset_userdata)                  \
-  NAME(dds_read_mask)                      \
-  NAME(dds_return_loan)                    \
   NAME(dds_set_log_sink)                   \
   NAME(dds_strretcode)                     \
-  NAME(dds_take_mask)                      \
   NAME(dds_wait_for_acks)                  \
   NAME(dds_writecdr)                       \
   NAME(ddsi_serdata_init)                  \
   NAME(ddsi_serdata_ref)                   \
+  NAME(ddsi_serdata_to_sample)             \
   NAME(ddsi_serdata_unref)                 \
   NAME(ddsi_sertype_fini)                  \
   NAME(ddsi_sertype_init_flags)            \

@@ -4,7 +4,8 @@ use std::ffi::{CString, c_char, c_void};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::entity::{Endpoint, Entity, Guid, Listener, contained, visited};
+use crate::config::{HEARTBEAT, HEARTBEAT_DISCOVERING};
+use crate::entity::{Endpoint, Entity, Guid, Listener, contained};
 use crate::error::{Error, check};
 use crate::participant::{BAD_PARAMETER, Participant, has_own_configuration};
 use crate::{exit, ffi};
@@ -68,9 +69,9 @@ pub struct Reader {
     entity: Entity,
 }
 
-/// The writers, or the readers, in the domain.
+/// Tells its [`Listener`] of the writers, or of the readers, in the domain.
 pub struct Discovery {
-    entity: Entity,
+    _entity: Entity,
 }
 
 impl Writer {
@@ -155,6 +156,19 @@ impl Writer {
     pub fn request_acknowledgements(&self) {
         // SAFETY: the type lives as long as the writer; 16 bytes.
         unsafe { ffi::myelin_dds_request_acknowledgements(self.sample_type, self.guid.as_ptr()) };
+    }
+
+    /// Whether endpoints are coming to its domain: heartbeats of all writers, those of discovery
+    /// among them, are rarer meanwhile. With a configuration of the user nothing changes.
+    pub fn set_discovering(&self, is_discovering: bool) {
+        if has_own_configuration() {
+            return;
+        }
+        let interval = if is_discovering { HEARTBEAT_DISCOVERING } else { HEARTBEAT };
+        // SAFETY: the type lives as long as the writer, and its domain, too.
+        unsafe {
+            ffi::myelin_dds_set_heartbeats(self.sample_type, interval.as_nanos() as i64);
+        }
     }
 
     /// Releases the samples kept for the reader that has acknowledged least, and keeps nothing more
@@ -251,7 +265,7 @@ impl Reader {
 
 impl Discovery {
     /// A discovery of all writers of the domain, or of all readers, including those of this
-    /// process.
+    /// process. Those that are there already appear within the call.
     ///
     /// # Errors
     /// [`Error::Other`].
@@ -264,27 +278,7 @@ impl Discovery {
             // SAFETY: the listener lives as long as the entity.
             unsafe { ffi::myelin_dds_discovery(participant.entity, u8::from(writers), listener) }
         })?;
-        Ok(Discovery { entity })
-    }
-
-    /// Calls `visit` with each endpoint, or with each that no call has visited yet. Returns whether
-    /// there were such.
-    ///
-    /// # Errors
-    /// [`Error::Other`].
-    pub fn visit(&self, only_new: bool, visit: &mut dyn FnMut(Endpoint)) -> Result<bool, Error> {
-        let mut visit = visit;
-        // SAFETY: `visited` takes the context for what it is.
-        let code = unsafe {
-            let context = (&raw mut visit).cast();
-            ffi::myelin_dds_visit_discovered(
-                self.entity.number,
-                u8::from(only_new),
-                visited,
-                context,
-            )
-        };
-        check("looking at what is discovered", code).map(|new| new > 0)
+        Ok(Discovery { _entity: entity })
     }
 }
 

@@ -52,8 +52,11 @@ pub trait Listener: Send + Sync {
         true
     }
 
-    /// For a discovery: an endpoint has come or gone.
-    fn discovered(&self) {}
+    /// For a discovery: an endpoint has come, or its settings have changed.
+    fn appeared(&self, _endpoint: Endpoint) {}
+
+    /// For a discovery: an endpoint has gone.
+    fn disappeared(&self, _guid: Guid) {}
 
     /// The number of matched endpoints of the other side has changed.
     fn matched(&self, _count: u32) {}
@@ -87,8 +90,9 @@ impl Entity {
         create: impl FnOnce(*const ffi::Listener) -> i32,
     ) -> Result<Entity, Error> {
         let listener = Box::into_raw(Box::new(listener));
+        let context = listener.cast();
         let c_listener =
-            ffi::Listener { context: listener.cast(), received, discovered, matched, incompatible };
+            ffi::Listener { context, received, appeared, disappeared, matched, incompatible };
         let c_listener = Box::into_raw(Box::new(c_listener));
         let number = create(c_listener);
         let (process, _participant) = (std::process::id(), participant.clone());
@@ -163,10 +167,16 @@ unsafe extern "C" fn received(context: *mut c_void, received: *const ffi::Receiv
     contained(1, || u8::from(listener.received(message)))
 }
 
-unsafe extern "C" fn discovered(context: *mut c_void) {
-    // SAFETY: as in `received`.
-    let listener = unsafe { listener(context) };
-    contained((), || listener.discovered());
+unsafe extern "C" fn appeared(context: *mut c_void, endpoint: *const ffi::Endpoint) {
+    // SAFETY: as in `received`; the endpoint is valid for the call.
+    let (listener, endpoint) = unsafe { (listener(context), endpoint_of(&*endpoint)) };
+    contained((), || listener.appeared(endpoint));
+}
+
+unsafe extern "C" fn disappeared(context: *mut c_void, endpoint: *const ffi::Endpoint) {
+    // SAFETY: as in `appeared`; a GUID has 16 bytes.
+    let (listener, guid) = unsafe { (listener(context), *(*endpoint).guid.cast::<Guid>()) };
+    contained((), || listener.disappeared(guid));
 }
 
 unsafe extern "C" fn matched(context: *mut c_void, _endpoint: i32, count: u32) {
@@ -182,38 +192,43 @@ unsafe extern "C" fn incompatible(context: *mut c_void, _endpoint: i32, policy: 
 }
 
 /// Calls the `&mut dyn FnMut(Endpoint)` in the context.
-pub(crate) unsafe extern "C" fn visited(context: *mut c_void, endpoint: *const ffi::Endpoint) {
-    // SAFETY: the context is the one that the two callers pass; the endpoint is valid for the call,
-    // its strings end with a zero, and its user data have the given length.
-    let (visit, endpoint) = unsafe {
-        let visit = &mut *context.cast::<&mut dyn FnMut(Endpoint)>();
-        let endpoint = &*endpoint;
-        let text = |text: *const c_char| match text.is_null() {
-            true => String::new(),
-            false => CStr::from_ptr(text).to_string_lossy().into_owned(),
-        };
-        let flag = |flag: i8| (flag >= 0).then_some(flag > 0);
-        let span = |ns: i64| (ns != i64::MAX).then(|| Duration::from_nanos(ns.max(0) as u64));
-        let user_data = match endpoint.user_data_bytes {
-            0 => Vec::new(),
-            bytes => std::slice::from_raw_parts(endpoint.user_data.cast(), bytes).to_vec(),
-        };
-        let found = Endpoint {
-            handle: endpoint.handle,
-            guid: *endpoint.guid.cast::<Guid>(),
-            topic: text(endpoint.topic),
-            type_name: text(endpoint.type_name),
-            user_data,
-            reliable: flag(endpoint.reliable),
-            transient_local: flag(endpoint.transient_local),
-            by_topic: flag(endpoint.by_topic),
-            deadline: span(endpoint.deadline_ns),
-            lifespan: span(endpoint.lifespan_ns),
-            lease: span(endpoint.lease_ns),
-        };
-        (visit, found)
-    };
+unsafe extern "C" fn visited(context: *mut c_void, endpoint: *const ffi::Endpoint) {
+    // SAFETY: the context is the one that `visit_matched` passes; the endpoint is valid for the call.
+    let (visit, endpoint) =
+        unsafe { (&mut *context.cast::<&mut dyn FnMut(Endpoint)>(), endpoint_of(&*endpoint)) };
     contained((), || visit(endpoint));
+}
+
+/// # Safety
+/// Its strings end with a zero or are null, its GUID has 16 bytes, and its user data have the given
+/// length.
+unsafe fn endpoint_of(endpoint: &ffi::Endpoint) -> Endpoint {
+    let text = |text: *const c_char| match text.is_null() {
+        true => String::new(),
+        // SAFETY: as required.
+        false => unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned(),
+    };
+    let flag = |flag: i8| (flag >= 0).then_some(flag > 0);
+    let span = |ns: i64| (ns != i64::MAX).then(|| Duration::from_nanos(ns.max(0) as u64));
+    let user_data = match endpoint.user_data_bytes {
+        0 => Vec::new(),
+        // SAFETY: as required.
+        bytes => unsafe { std::slice::from_raw_parts(endpoint.user_data.cast(), bytes) }.to_vec(),
+    };
+    Endpoint {
+        handle: endpoint.handle,
+        // SAFETY: as required.
+        guid: unsafe { *endpoint.guid.cast::<Guid>() },
+        topic: text(endpoint.topic),
+        type_name: text(endpoint.type_name),
+        user_data,
+        reliable: flag(endpoint.reliable),
+        transient_local: flag(endpoint.transient_local),
+        by_topic: flag(endpoint.by_topic),
+        deadline: span(endpoint.deadline_ns),
+        lifespan: span(endpoint.lifespan_ns),
+        lease: span(endpoint.lease_ns),
+    }
 }
 
 #[cfg(test)]
@@ -223,8 +238,12 @@ mod tests {
     struct Panics;
 
     impl Listener for Panics {
-        fn discovered(&self) {
-            std::panic::resume_unwind(Box::new("discovered"));
+        fn appeared(&self, _endpoint: Endpoint) {
+            std::panic::resume_unwind(Box::new("appeared"));
+        }
+
+        fn disappeared(&self, _guid: Guid) {
+            std::panic::resume_unwind(Box::new("disappeared"));
         }
 
         fn matched(&self, _count: u32) {
@@ -241,9 +260,25 @@ mod tests {
     fn no_panic_crosses_the_frames_of_cyclonedds() {
         let mut listener: Box<dyn Listener> = Box::new(Panics);
         let context = (&raw mut listener).cast();
-        // SAFETY: the context is this listener.
+        let guid: Guid = [7; 16];
+        let endpoint = ffi::Endpoint {
+            handle: 0,
+            guid: guid.as_ptr(),
+            topic: std::ptr::null(),
+            type_name: std::ptr::null(),
+            user_data: std::ptr::null(),
+            user_data_bytes: 0,
+            reliable: -1,
+            transient_local: -1,
+            by_topic: -1,
+            deadline_ns: i64::MAX,
+            lifespan_ns: i64::MAX,
+            lease_ns: i64::MAX,
+        };
+        // SAFETY: the context is this listener; the endpoint has a GUID and no more.
         unsafe {
-            discovered(context);
+            appeared(context, &raw const endpoint);
+            disappeared(context, &raw const endpoint);
             matched(context, 1, 1);
             incompatible(context, 1, 1);
         }

@@ -43,7 +43,8 @@ pub struct Settings {
 pub struct Listener {
     pub context: *mut c_void,
     pub received: unsafe extern "C" fn(*mut c_void, *const Received) -> u8,
-    pub discovered: unsafe extern "C" fn(*mut c_void),
+    pub appeared: Visit,
+    pub disappeared: Visit,
     pub matched: unsafe extern "C" fn(*mut c_void, i32, u32),
     pub incompatible: unsafe extern "C" fn(*mut c_void, i32, u32),
 }
@@ -194,6 +195,7 @@ functions! {
         context: *mut c_void,
     ) -> *mut Sample;
     fn myelin_dds_request_acknowledgements(sample_type: *const Type, writer: *const u8);
+    fn myelin_dds_set_heartbeats(sample_type: *const Type, interval_ns: i64);
     fn myelin_dds_pass_over(sample_type: *const Type, writer: *const u8, reader: *mut u8) -> i32;
     fn myelin_dds_is_waited_for(
         sample_type: *const Type,
@@ -207,12 +209,6 @@ functions! {
     fn myelin_dds_visit_matched(
         endpoint: i32,
         is_writer: u8,
-        visit: Visit,
-        context: *mut c_void,
-    ) -> i32;
-    fn myelin_dds_visit_discovered(
-        discovery: i32,
-        only_new: u8,
         visit: Visit,
         context: *mut c_void,
     ) -> i32;

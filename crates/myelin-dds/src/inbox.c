@@ -35,6 +35,28 @@ static bool inbox_store(struct ddsi_rhc *restrict base,
   return inbox->listener->received(inbox->listener->context, &received) != 0;
 }
 
+/* Discovery tells of each endpoint in a sample: CycloneDDS's own cache would keep them all, with all their
+ * settings, and look through all for those that are new. */
+static bool inbox_store_endpoint(struct ddsi_rhc *restrict base,
+                                 const struct ddsi_writer_info *restrict writer,
+                                 struct ddsi_serdata *restrict sample,
+                                 struct ddsi_tkmap_instance *restrict instance)
+{
+  (void)writer;
+  (void)instance;
+  const struct myelin_dds_listener *listener = ((const struct inbox *)base)->listener;
+  dds_builtintopic_endpoint_t data = {.topic_name = NULL};
+  if (!ddsc.ddsi_serdata_to_sample(sample, &data, NULL, NULL))
+    return true;
+  const bool is_there = sample->kind == SDK_DATA;
+  myelin_dds_visit_endpoint(&data, 0, is_there ? listener->appeared : listener->disappeared,
+                            listener->context);
+  ddsc.dds_free(data.topic_name);
+  ddsc.dds_free(data.type_name);
+  ddsc.dds_delete_qos(data.qos);
+  return true;
+}
+
 static void inbox_unregister_writer(struct ddsi_rhc *restrict base,
                                     const struct ddsi_writer_info *restrict writer)
 {
@@ -124,27 +146,54 @@ static dds_return_t inbox_associate(struct dds_rhc *base, struct dds_reader *rea
   return DDS_RETCODE_OK;
 }
 
-static const struct dds_rhc_ops inbox_ops = {
-    .rhc_ops = {.store = inbox_store,
-                .unregister_wr = inbox_unregister_writer,
-                .relinquish_ownership = inbox_relinquish_ownership,
-                .set_qos = inbox_set_qos,
-                .free = inbox_free},
-    .read = inbox_read,
-    .take = inbox_read,
-    .readcdr = inbox_read_serialised,
-    .takecdr = inbox_read_serialised,
-    .add_readcondition = inbox_add_condition,
-    .remove_readcondition = inbox_remove_condition,
-    .lock_samples = inbox_lock_samples,
-    .associate = inbox_associate};
+/* Each endpoint is an instance, which CycloneDDS has while the endpoint is there. */
+static dds_return_t inbox_associate_discovery(struct dds_rhc *base, struct dds_reader *reader,
+                                              const struct ddsi_sertype *type,
+                                              struct ddsi_tkmap *instances)
+{
+  (void)base;
+  (void)reader;
+  (void)type;
+  (void)instances;
+  return DDS_RETCODE_OK;
+}
 
-struct dds_rhc *myelin_dds_inbox(const struct myelin_dds_listener *listener)
+#define INBOX_OPS(STORE, ASSOCIATE)                                  \
+  {.rhc_ops = {.store = (STORE),                                     \
+               .unregister_wr = inbox_unregister_writer,             \
+               .relinquish_ownership = inbox_relinquish_ownership,   \
+               .set_qos = inbox_set_qos,                             \
+               .free = inbox_free},                                  \
+   .read = inbox_read,                                               \
+   .take = inbox_read,                                               \
+   .readcdr = inbox_read_serialised,                                 \
+   .takecdr = inbox_read_serialised,                                 \
+   .add_readcondition = inbox_add_condition,                         \
+   .remove_readcondition = inbox_remove_condition,                   \
+   .lock_samples = inbox_lock_samples,                               \
+   .associate = (ASSOCIATE)}
+
+static const struct dds_rhc_ops inbox_ops = INBOX_OPS(inbox_store, inbox_associate);
+static const struct dds_rhc_ops discovery_ops =
+    INBOX_OPS(inbox_store_endpoint, inbox_associate_discovery);
+
+static struct dds_rhc *create_inbox(const struct dds_rhc_ops *ops,
+                                    const struct myelin_dds_listener *listener)
 {
   struct inbox *inbox = calloc(1, sizeof *inbox);
   if (inbox == NULL)
     return NULL;
-  inbox->base.common.ops = &inbox_ops;
+  inbox->base.common.ops = ops;
   inbox->listener = listener;
   return &inbox->base;
+}
+
+struct dds_rhc *myelin_dds_inbox(const struct myelin_dds_listener *listener)
+{
+  return create_inbox(&inbox_ops, listener);
+}
+
+struct dds_rhc *myelin_dds_discovery_inbox(const struct myelin_dds_listener *listener)
+{
+  return create_inbox(&discovery_ops, listener);
 }

@@ -155,19 +155,19 @@ impl DdsEndpoint {
             return;
         }
         let mut is_found = false;
-        session.visit_discovered(&mut |is_writer, other| {
+        for (is_writer, other) in session.discovered() {
             let is_other_side = is_writer != self.info.is_publisher;
             if !is_other_side || other.topic != self.topic || other.type_name != self.type_name {
-                return;
+                continue;
             }
-            let Some(mismatch) = self.mismatch_in_dds(&other, is_writer) else { return };
+            let Some(mismatch) = self.mismatch_in_dds(&other, is_writer) else { continue };
             is_found = true;
             // Shared memory leads to those of this host, whatever DDS thinks of their settings.
             if let Some(theirs) = Discovered::read(&other, is_writer, session.host).info() {
                 // The records say more, and the same on both sides.
                 self.report_mismatch(theirs.id, self.mismatch(theirs).unwrap_or(mismatch));
             }
-        });
+        }
         if !is_found {
             let policy = match policy {
                 HISTORY => "history",

@@ -12,7 +12,7 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use myelin_dds::{
     Endpoint, Guid, History, Listener, Message, Participant, Reader, Release, Settings, Writer,
@@ -30,10 +30,20 @@ pub(super) struct FlowChannel {
     /// Those that have been returned as new.
     peers: RefCell<BTreeSet<Guid>>,
     received: Arc<Mutex<Vec<FlowMessage>>>,
+    outgoing: RefCell<Outgoing>,
     kept: Arc<Kept>,
-    /// Peers for which no message is kept, because they did not acknowledge `KEPT_MAX`: they miss new
-    /// messages.
+    /// Peers for which no message is kept, because they did not acknowledge `KEPT_BYTES_MAX`: they miss
+    /// new messages.
     silent: RefCell<BTreeSet<Guid>>,
+}
+
+/// Messages to be sent.
+#[derive(Default)]
+struct Outgoing {
+    bytes: Vec<u8>,
+    /// Whether a publisher or a subscriber waits for one of them.
+    is_urgent: bool,
+    sent_at: Option<Instant>,
 }
 
 /// The part of a GUID that names the participant.
@@ -74,7 +84,7 @@ impl FlowChannel {
     ) -> Result<FlowChannel, Error> {
         let mut settings = Settings {
             topic: FLOW_TOPIC[usize::from(participant.is_secured())].to_owned(),
-            type_name: "myelin::Flow2".to_owned(),
+            type_name: "myelin::Flow3".to_owned(),
             partitions: Vec::new(),
             user_data: Vec::new(),
             reliable: true,
@@ -89,31 +99,64 @@ impl FlowChannel {
         settings.user_data = user_data;
         let peers = Box::new(PeerListener(queue.clone()));
         let writer = Writer::create(participant, &settings, peers).map_err(network_error)?;
-        let (peers, kept, silent) = (RefCell::default(), Arc::default(), RefCell::default());
-        Ok(FlowChannel { writer, reader, peers, received, kept, silent })
+        let (peers, silent) = (RefCell::default(), RefCell::default());
+        let (outgoing, kept) = (RefCell::default(), Arc::default());
+        Ok(FlowChannel { writer, reader, peers, received, outgoing, kept, silent })
     }
 
-    /// Sends it to all existing nodes, except those that are silent.
+    /// Sends it to all existing nodes, except those that are silent, by one of the next calls of
+    /// `flush`: a match with many endpoints takes a message for each of them, to every node.
     pub(super) fn send(&self, message: FlowMessage) {
-        let kept = self.kept.0.fetch_add(1, Ordering::Relaxed) + 1;
-        let _ = self.writer.write(&little_endian(0), &message.encode(), self.kept.clone(), || {});
-        if kept >= KEPT_MAX {
+        let mut outgoing = self.outgoing.borrow_mut();
+        outgoing.bytes.extend(message.encode());
+        outgoing.is_urgent |= message.kind != FlowKind::Ready;
+        let is_full = outgoing.bytes.len() + MESSAGE_BYTES > DATAGRAM_BYTES_MAX;
+        drop(outgoing);
+        if is_full {
+            self.write();
+        }
+    }
+
+    /// Sends what has been given to `send`, or returns when it is due.
+    pub(super) fn flush(&self) -> Option<Instant> {
+        let outgoing = self.outgoing.borrow();
+        let due = outgoing.sent_at.filter(|_| !outgoing.is_urgent).map(|at| at + SEND_EACH);
+        let is_empty = outgoing.bytes.is_empty();
+        drop(outgoing);
+        match due.filter(|due| *due > Instant::now()) {
+            _ if is_empty => None,
+            None => {
+                self.write();
+                None
+            }
+            later => later,
+        }
+    }
+
+    fn write(&self) {
+        let sent = Outgoing { sent_at: Some(Instant::now()), ..Outgoing::default() };
+        let outgoing = self.outgoing.replace(sent).bytes;
+        let head = little_endian(0);
+        let bytes = head.len() + outgoing.len();
+        let before = self.kept.0.fetch_add(bytes, Ordering::Relaxed);
+        let _ = self.writer.write(&head, &outgoing, self.kept.clone(), || {});
+        if before + bytes >= KEPT_BYTES_MAX {
             self.pass_over();
-        } else if kept.is_multiple_of(REQUEST_EACH) {
+        } else if before / REQUEST_EACH_BYTES != (before + bytes) / REQUEST_EACH_BYTES {
             self.writer.request_acknowledgements();
         }
     }
 
     #[cold]
     fn pass_over(&self) {
-        while self.kept.messages() >= KEPT_MAX {
-            let before = self.kept.messages();
+        while self.kept.bytes() >= KEPT_BYTES_MAX {
+            let before = self.kept.bytes();
             let Some(reader) = self.writer.pass_over() else { return };
             self.silent.borrow_mut().insert(reader);
-            let freed = before.saturating_sub(self.kept.messages());
+            let freed = before.saturating_sub(self.kept.bytes());
             let name = reader.map(|byte| format!("{byte:02x}")).concat();
             let reason = format!(
-                "DDS endpoint {name} does not acknowledge flow control: {freed} of {before} \
+                "DDS endpoint {name} does not acknowledge flow control: {freed} of {before} B of \
                  messages that were kept for it are dropped, and no more are kept until it \
                  answers; then it gets the current state again. Check whether its process is \
                  stopped or overloaded"
@@ -138,6 +181,11 @@ impl FlowChannel {
         found
     }
 
+    /// Whether endpoints are coming to the domain.
+    pub(super) fn set_discovering(&self, is_discovering: bool) {
+        self.writer.set_discovering(is_discovering);
+    }
+
     /// Whether there are peers that miss messages.
     pub(super) fn has_silent(&self) -> bool {
         !self.silent.borrow().is_empty()
@@ -160,8 +208,12 @@ impl FlowChannel {
 }
 
 impl FlowMessage {
-    fn encode(&self) -> Vec<u8> {
-        [&self.writer[..], &self.reader, &[self.kind as u8, self.count]].concat()
+    fn encode(&self) -> [u8; MESSAGE_BYTES] {
+        let mut bytes = [0; MESSAGE_BYTES];
+        bytes[..16].copy_from_slice(&self.writer);
+        bytes[16..32].copy_from_slice(&self.reader);
+        bytes[32..].copy_from_slice(&[self.kind as u8, self.count]);
+        bytes
     }
 
     fn decode(bytes: &[u8]) -> Option<FlowMessage> {
@@ -178,6 +230,11 @@ impl FlowMessage {
         };
         Some(FlowMessage { writer: *writer, reader: *reader, kind, count })
     }
+
+    /// All messages of a datagram; `None` if one of them is not understood.
+    fn decode_all(bytes: &[u8]) -> Option<Vec<FlowMessage>> {
+        bytes.chunks(MESSAGE_BYTES).map(FlowMessage::decode).collect()
+    }
 }
 
 /// The participant of an endpoint.
@@ -193,14 +250,14 @@ struct FlowListener {
 
 impl Listener for FlowListener {
     fn received(&self, message: Message) -> bool {
-        if let Some(message) =
-            split(message.bytes()).and_then(|(_, body)| FlowMessage::decode(body))
+        if let Some(messages) =
+            split(message.bytes()).and_then(|(_, body)| FlowMessage::decode_all(body))
         {
             let mut received = lock(&self.received);
             if received.len() >= RECEIVED_MAX {
                 return false; // until the node's thread has been here
             }
-            received.push(message);
+            received.extend(messages);
             drop(received);
             self.queue.push(Task::Flow);
         }
@@ -221,29 +278,36 @@ impl Listener for PeerListener {
     }
 }
 
-/// How many messages CycloneDDS keeps for peers that have not acknowledged them.
+/// How many bytes of messages CycloneDDS keeps for peers that have not acknowledged them.
 #[derive(Default)]
 struct Kept(AtomicUsize);
 
 impl Kept {
     // ORDER: Relaxed, wherever it is used: only a number, and one message too many does no harm.
-    fn messages(&self) -> usize {
+    fn bytes(&self) -> usize {
         self.0.load(Ordering::Relaxed)
     }
 }
 
 impl Release for Kept {
-    fn released(&self, _bytes: usize) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
+    fn released(&self, bytes: usize) {
+        self.0.fetch_sub(bytes, Ordering::Relaxed);
     }
 }
 
-/// How many received messages can wait for the node's thread.
+/// The bytes of one message.
+const MESSAGE_BYTES: usize = 34;
+/// Messages are sent together up to so many bytes, which fit into any network's packet.
+const DATAGRAM_BYTES_MAX: usize = 1_200;
+/// How often messages are sent that a match waits for: one by one, all nodes would receive and
+/// acknowledge each.
+const SEND_EACH: Duration = Duration::from_millis(10);
+/// With so many received messages, no more are taken until the node's thread has handled them.
 const RECEIVED_MAX: usize = 16_384;
-/// How many messages are kept for peers: some megabytes.
-const KEPT_MAX: usize = 16_384;
-/// After so many kept messages the peers are asked for acknowledgements.
-const REQUEST_EACH: usize = 1_024;
+/// How many bytes of messages are kept for peers: with what CycloneDDS needs for them, some megabytes.
+const KEPT_BYTES_MAX: usize = 600_000;
+/// After so many kept bytes the peers are asked for acknowledgements.
+const REQUEST_EACH_BYTES: usize = 1 << 16;
 /// Not a valid name of a user's topic. With security it is the second: what ROS 2's tool allows to an
 /// enclave by default begins with `rt/`.
 pub(super) const FLOW_TOPIC: [&str; 2] = ["myelin_flow", "rt/_myelin/flow"];
@@ -253,7 +317,6 @@ mod tests {
     use std::io::Read;
     use std::net::Ipv4Addr;
     use std::process::{Command, Stdio};
-    use std::time::Instant;
 
     use myelin_dds::{Binding, Config, Domain};
 
@@ -265,13 +328,16 @@ mod tests {
         for kind in
             [FlowKind::Ready, FlowKind::Full, FlowKind::Room, FlowKind::Late, FlowKind::Large]
         {
-            assert_eq!(FlowMessage::decode(&message(kind).encode()), Some(message(kind)));
+            assert_eq!(FlowMessage::decode_all(&message(kind).encode()), Some(vec![message(kind)]));
         }
-        let bytes = message(FlowKind::Ready).encode();
-        assert_eq!(FlowMessage::decode(&bytes[..32]), None);
-        assert_eq!(FlowMessage::decode(&bytes[..33]), None);
-        assert_eq!(FlowMessage::decode(&[&bytes[..32], &[5, 0]].concat()), None);
-        assert_eq!(FlowMessage::decode(&[&bytes[..], &[0]].concat()), None);
+        let [ready, late] = [FlowKind::Ready, FlowKind::Late].map(message);
+        let bytes = [ready.encode(), late.encode()].concat();
+        assert_eq!(FlowMessage::decode_all(&bytes), Some(vec![ready, late]));
+        for end in [32, 33, 35, 67] {
+            assert_eq!(FlowMessage::decode_all(&bytes[..end]), None, "{end}");
+        }
+        assert_eq!(FlowMessage::decode_all(&[&bytes[..32], &[5, 0]].concat()), None);
+        assert_eq!(FlowMessage::decode_all(&[&bytes[..], &[0]].concat()), None);
     }
 
     /// DDS considers it alive as long as its lease runs, and it acknowledges nothing.
@@ -336,9 +402,9 @@ mod tests {
             assert_eq!(unsafe { libc::kill(listener.id() as libc::pid_t, signal) }, 0);
         };
         signal(libc::SIGSTOP);
-        for _ in 0..3 * KEPT_MAX {
+        for _ in 0..3 * KEPT_BYTES_MAX / MESSAGE_BYTES {
             flow.send(message(0));
-            assert!(flow.kept.messages() <= KEPT_MAX);
+            assert!(flow.kept.bytes() <= KEPT_BYTES_MAX);
         }
         assert!(flow.has_silent());
         flow.forget_answering();
@@ -346,11 +412,13 @@ mod tests {
         signal(libc::SIGCONT);
         until("an answer", || {
             flow.send(message(1));
+            flow.write();
             flow.forget_answering();
             !flow.has_silent()
         });
         flow.send(message(2));
-        until("all to be acknowledged", || flow.kept.messages() == 0);
+        flow.write();
+        until("all to be acknowledged", || flow.kept.bytes() == 0);
         drop(listener.stdin.take());
         assert!(listener.wait().unwrap().success());
     }

@@ -59,13 +59,15 @@ struct Found {
 impl Found {
     fn of(session: &Session) -> Found {
         let (mut found, host) = (Found::default(), session.host);
-        session.visit_discovered(&mut |is_writer, endpoint| found.add(is_writer, endpoint, host));
+        for (is_writer, endpoint) in session.discovered() {
+            found.add(is_writer, &endpoint, host);
+        }
         found
     }
 
-    fn add(&mut self, is_writer: bool, endpoint: Endpoint, host: Host) {
+    fn add(&mut self, is_writer: bool, endpoint: &Endpoint, host: Host) {
         if FLOW_TOPIC.contains(&endpoint.topic.as_str()) {
-            let node = is_writer.then(|| NodeUserData::read(&endpoint)).flatten();
+            let node = is_writer.then(|| NodeUserData::read(endpoint)).flatten();
             if let Some(NodeUserData { info, .. }) = node.filter(|node| node.host != host) {
                 self.nodes.insert(info.node, info);
             }
@@ -76,7 +78,7 @@ impl Found {
         {
             return;
         }
-        let info = match Discovered::read(&endpoint, is_writer, host) {
+        let info = match Discovered::read(endpoint, is_writer, host) {
             Discovered::OtherHost(EndpointUserData { info, has_schema, .. }) => {
                 self.with_schema.extend(has_schema.then_some(info.type_hash));
                 info

@@ -7,6 +7,7 @@ mod flow_control;
 mod graph;
 mod host;
 mod interface;
+mod known_endpoints;
 mod lane;
 mod pending_samples;
 mod reader;

@@ -567,6 +567,11 @@ impl ReaderState {
         self.groups.iter().any(has)
     }
 
+    /// Whether samples wait for room, or for their publisher to be known.
+    pub(super) fn has_waiting(&self) -> bool {
+        self.groups.iter().any(|group| !lock(group).waiting.is_empty())
+    }
+
     /// A proxy; if there is no room for it, publishers that have gone give way.
     fn proxy_in(
         &self,

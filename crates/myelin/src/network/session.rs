@@ -1,14 +1,16 @@
 //! The network resources that are open while an interface leads to other hosts.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
-use myelin_dds::{Discovery, Endpoint, Listener, Participant};
+use myelin_dds::{Discovery, Endpoint, Participant};
 use myelin_shm::node as shm;
 
 use super::flow_channel::{FlowChannel, FlowMessage, GuidPrefix};
 use super::host::Host;
+use super::known_endpoints::{DiscoveryListener, KnownEndpoints};
 use super::lane::{Lane, LaneAddress};
 use super::network_error;
 use super::reader::ReaderState;
@@ -28,9 +30,9 @@ pub(super) struct Session {
     /// `None`: it is switched off, or could not be opened.
     pub(super) lane: Option<Lane>,
     /// Of writers and of readers.
-    discoveries: [Discovery; 2],
-    /// Whether known endpoints must be compared, too: some of ours are new, or they were visited
-    /// before they were compared.
+    _discoveries: [Discovery; 2],
+    known: Arc<KnownEndpoints>,
+    /// Whether known endpoints must be compared, too: some of ours are new.
     compare_all: AtomicBool,
 }
 
@@ -42,18 +44,30 @@ impl Session {
         queue: &Arc<TaskQueue>,
         lane: Option<Lane>,
     ) -> Result<Session, Error> {
-        let discovery = |writers| {
-            let listener = Box::new(DiscoveryListener(queue.clone()));
-            Discovery::create(&participant, writers, listener).map_err(network_error)
+        let known = Arc::<KnownEndpoints>::default();
+        let discovery = |are_writers| {
+            let (known, queue) = (known.clone(), queue.clone());
+            let listener = Box::new(DiscoveryListener { are_writers, known, queue });
+            Discovery::create(&participant, are_writers, listener).map_err(network_error)
         };
-        let discoveries = [discovery(true)?, discovery(false)?];
+        let _discoveries = [discovery(true)?, discovery(false)?];
         let user_data = NodeUserData { host, info: node.info()? }.encode();
         let lane_address = lane.as_ref().map(|lane| lane.address().encode()).unwrap_or_default();
         let user_data = [lane_address, user_data].concat().into_bytes();
         let flow = FlowChannel::create(&participant, queue, user_data)?;
         let (schemas, compare_all) = (SchemaChannel::default(), AtomicBool::new(true));
         let queue = queue.clone();
-        Ok(Session { host, queue, participant, flow, schemas, lane, discoveries, compare_all })
+        Ok(Session {
+            host,
+            queue,
+            participant,
+            flow,
+            schemas,
+            lane,
+            _discoveries,
+            known,
+            compare_all,
+        })
     }
 
     /// Sends the schema of a type to the hosts that want it.
@@ -66,9 +80,20 @@ impl Session {
         self.schemas.receive(&self.participant, schemas)
     }
 
-    /// Sends a message to an endpoint elsewhere. Called by the node's thread.
+    /// Sends a message to an endpoint elsewhere, by one of the next calls of `flush`. Called by
+    /// the node's thread.
     pub(super) fn send(&self, message: FlowMessage) {
         self.flow.send(message);
+    }
+
+    /// Sends the messages that wait, or returns when they are due. Called by the node's thread.
+    pub(super) fn flush(&self) -> Option<Instant> {
+        self.flow.flush()
+    }
+
+    /// Whether endpoints are coming to the domain.
+    pub(super) fn set_discovering(&self, is_discovering: bool) {
+        self.flow.set_discovering(is_discovering);
     }
 
     /// Whether nodes elsewhere miss messages, because they do not acknowledge.
@@ -91,21 +116,9 @@ impl Session {
         self.flow.receive()
     }
 
-    /// Calls `visit` with every writer (true) and reader of the domain, including those of this
-    /// process.
-    pub(super) fn visit_discovered(&self, visit: &mut dyn FnMut(bool, Endpoint)) {
-        if self.visit(false, visit) {
-            self.compare_all();
-        }
-    }
-
-    fn visit(&self, only_new: bool, visit: &mut dyn FnMut(bool, Endpoint)) -> bool {
-        let [writers, readers] = &self.discoveries;
-        let are_new = [
-            writers.visit(only_new, &mut |endpoint| visit(true, endpoint)),
-            readers.visit(only_new, &mut |endpoint| visit(false, endpoint)),
-        ];
-        are_new.iter().any(|new| matches!(new, Ok(true)))
+    /// Every writer (true) and reader of the domain, including those of this process.
+    pub(super) fn discovered(&self) -> Vec<(bool, Arc<Endpoint>)> {
+        self.known.all()
     }
 
     /// Has all endpoints compared.
@@ -118,9 +131,13 @@ impl Session {
     /// Finds endpoints that have come and are on a topic of ours: those that do not match, and those
     /// that need another reader of ours. Finds where other nodes listen for the lane.
     pub(super) fn compare(&self, readers: &[Arc<ReaderState>], writers: &[Arc<WriterState>]) {
-        let readers = by_topic(readers, |it| &it.dds.topic);
-        let writers = by_topic(writers, |it| &it.dds.topic);
-        let mut compare = |is_writer, endpoint: Endpoint| {
+        // ORDER: Relaxed: the task orders what follows.
+        let endpoints = self.known.take(self.compare_all.swap(false, Ordering::Relaxed));
+        let (readers, writers) = match endpoints.is_empty() {
+            true => Default::default(),
+            false => (by_topic(readers, |it| &it.dds.topic), by_topic(writers, |it| &it.dds.topic)),
+        };
+        for (is_writer, endpoint) in endpoints {
             let topic = endpoint.topic.as_str();
             if is_writer {
                 let ours = readers.get(topic).into_iter().flatten();
@@ -129,9 +146,7 @@ impl Session {
                 let ours = writers.get(topic).into_iter().flatten();
                 ours.for_each(|writer| _ = writer.dds.compare(&endpoint, self.host));
             }
-        };
-        let only_new = !self.compare_all.swap(false, Ordering::Relaxed);
-        self.visit(only_new, &mut compare);
+        }
         if let Some(lane) = &self.lane {
             let nodes = self.flow.nodes();
             let addresses = nodes.iter().filter_map(|(guid, data)| LaneAddress::read(*guid, data));
@@ -140,17 +155,8 @@ impl Session {
     }
 }
 
-fn by_topic<T>(endpoints: &[Arc<T>], topic: fn(&T) -> &str) -> BTreeMap<&str, Vec<&Arc<T>>> {
-    let mut found: BTreeMap<_, Vec<_>> = BTreeMap::new();
+fn by_topic<T>(endpoints: &[Arc<T>], topic: fn(&T) -> &str) -> HashMap<&str, Vec<&Arc<T>>> {
+    let mut found: HashMap<_, Vec<_>> = HashMap::with_capacity(endpoints.len());
     endpoints.iter().for_each(|each| found.entry(topic(each)).or_default().push(each));
     found
-}
-
-/// Reports that an endpoint has been discovered, or has gone.
-struct DiscoveryListener(Arc<TaskQueue>);
-
-impl Listener for DiscoveryListener {
-    fn discovered(&self) {
-        self.0.push(Task::Discovery);
-    }
 }

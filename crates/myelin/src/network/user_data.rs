@@ -209,7 +209,7 @@ pub(super) fn from_base64(text: &[u8]) -> Option<Vec<u8>> {
 
 const KEY: &str = "myelin=";
 /// The version of the agreement between hosts: these data, partitions, flow control.
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
 /// Longer than the longest record of an endpoint or a node.
 const TEXT_BYTES_MAX: usize = 4_096;
 /// RFC 4648, section 5.
@@ -290,7 +290,7 @@ mod tests {
     fn the_agreement_of_0_1_stays() {
         let mut data = publisher();
         (data.info.id, data.info.created_ns) = (5 << 24 | 1, 1_700_000_000_000_000_000);
-        let text = "myelin=4:NBIAAAAAAAAAQAMAAAAAAAEDAQAABQAAAAAEBnBvaW50cwpbUG9pbnQ7IDNdBwAAAAAAAAAI\
+        let text = "myelin=5:NBIAAAAAAAAAQAMAAAAAAAEDAQAABQAAAAAEBnBvaW50cwpbUG9pbnQ7IDNdBwAAAAAAAAAI\
                     AAAAAgAAAAAAKjb-nJcXAQVmcmFtZQUAYTtiPQA;";
         assert_eq!(data.encode(), text);
     }
@@ -391,7 +391,7 @@ mod tests {
         let mut expected = sent.clone();
         expected.info.location = Location::OtherHost(5);
         assert_eq!(NodeUserData::read(&discovered(sent.encode().as_bytes())), Some(expected));
-        for data in [&b""[..], b"myelin=4:;", b"myelin=4:AAAA;", publisher().encode().as_bytes()] {
+        for data in [&b""[..], b"myelin=5:;", b"myelin=5:AAAA;", publisher().encode().as_bytes()] {
             assert_eq!(NodeUserData::read(&discovered(data)), None);
         }
     }

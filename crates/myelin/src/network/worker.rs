@@ -4,6 +4,7 @@
 
 #[cfg(feature = "any")]
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
@@ -178,6 +179,8 @@ pub(super) struct WorkerState {
     network_state: Mutex<NetworkState>,
     /// The schemas of other hosts.
     schemas: Arc<Schemas>,
+    /// Whether a subscriber had no room for a publisher, since the thread last looked.
+    has_declined: AtomicBool,
     /// Held by the thread while it uses any endpoint, and by a thread that makes one.
     link: Mutex<Link>,
 }
@@ -213,6 +216,7 @@ impl NetworkWorker {
             readers: Mutex::default(),
             network_state: Mutex::new(NetworkState::Waiting { reason: String::new() }),
             schemas: Arc::default(),
+            has_declined: AtomicBool::new(false),
             link: Mutex::default(),
         });
         let (in_thread, (opened, has_opened)) = (shared.clone(), channel());
@@ -323,6 +327,8 @@ impl WorkerState {
         let mut repeat_at: Option<Instant> = None;
         let mut compare_at: Option<Instant> = None;
         let mut compared_at: Option<Instant> = None;
+        let mut calm_at: Option<Instant> = None;
+        let mut flush_at: Option<Instant> = None;
         let is_secured = self.domain.config().security.is_some();
         let mut check_at = is_secured.then(|| Instant::now() + CHECK_REVOKED);
         loop {
@@ -332,7 +338,7 @@ impl WorkerState {
             };
             let limit = (!full.is_empty()).then_some(retry_full_in);
             let due = again.into_iter().chain(retry_declined_at).chain(repeat_at);
-            let due = due.chain(check_at).chain(compare_at).min();
+            let due = due.chain(check_at).chain(compare_at).chain(calm_at).chain(flush_at).min();
             let due_in = due.map(|at| at.saturating_duration_since(Instant::now()));
             let limit = limit.into_iter().chain(due_in).min();
             let Some(tasks) = self.queue.take(limit) else { return };
@@ -352,6 +358,7 @@ impl WorkerState {
                 full.clear();
                 // A time that is past would end each wait at once.
                 (retry_declined_at, repeat_at, compare_at) = (None, None, None);
+                (calm_at, flush_at) = (None, None);
                 continue; // the endpoint has gone
             };
             if tasks.iter().any(|task| matches!(task, Task::Discovery)) {
@@ -361,7 +368,12 @@ impl WorkerState {
             if compare_at.is_some_and(|at| at <= Instant::now()) {
                 session.compare(&alive(&self.readers), &alive(&self.writers));
                 self.node.report_graph_change();
-                (compare_at, compared_at) = (None, Some(Instant::now()));
+                session.set_discovering(true);
+                let now = Instant::now();
+                (compare_at, compared_at, calm_at) = (None, Some(now), Some(now + CALM));
+            } else if calm_at.is_some_and(|at| at <= Instant::now()) {
+                session.set_discovering(false);
+                calm_at = None;
             }
             tasks.into_iter().for_each(|task| self.handle(session, task, &mut full));
             if retry_declined_at.is_some_and(|at| at <= Instant::now()) {
@@ -369,9 +381,10 @@ impl WorkerState {
                     alive(&self.readers).into_iter().filter(|reader| reader.has_declined());
                 readers.for_each(|reader| self.queue.push(Task::Reader(Arc::downgrade(&reader))));
                 retry_declined_at = None;
-            } else if retry_declined_at.is_none() {
-                let has_declined = alive(&self.readers).iter().any(|reader| reader.has_declined());
-                retry_declined_at = has_declined.then(|| Instant::now() + RETRY_DECLINED);
+            } else if retry_declined_at.is_none()
+                && self.has_declined.swap(false, Ordering::Relaxed)
+            {
+                retry_declined_at = Some(Instant::now() + RETRY_DECLINED);
             }
             if repeat_at.is_some_and(|at| at <= Instant::now()) {
                 // Before the messages are repeated: a peer that answers again gets all of them.
@@ -386,6 +399,7 @@ impl WorkerState {
             full.retain(|reader| {
                 reader.upgrade().is_some_and(|reader| reader.pass_on_all(session))
             });
+            flush_at = session.flush();
         }
     }
 
@@ -521,7 +535,13 @@ impl WorkerState {
             Task::Reader(reader) => {
                 if let Some(shared) = reader.upgrade() {
                     shared.refresh(session);
-                    add(full, reader);
+                    if shared.has_declined() {
+                        // ORDER: Relaxed, here and where it is read: only this thread uses it.
+                        self.has_declined.store(true, Ordering::Relaxed);
+                    }
+                    if shared.has_waiting() {
+                        add(full, reader);
+                    }
                     self.node.report_graph_change();
                 }
             }
@@ -606,6 +626,8 @@ const RETRY_DECLINED: Duration = Duration::from_millis(100);
 const CHECK_REVOKED: Duration = Duration::from_secs(2);
 /// How often it looks for endpoints that have come: one by one, each look would cost as much as for all.
 const COMPARE_EACH: Duration = Duration::from_millis(10);
+/// Endpoints are coming until none has come for so long.
+const CALM: Duration = Duration::from_millis(200);
 /// How often all valid messages are repeated while a peer does not acknowledge them.
 const REPEAT_MESSAGES: Duration = Duration::from_secs(2);
 /// The delay before the first repetition of a failed attempt of CycloneDDS; it doubles each time.
