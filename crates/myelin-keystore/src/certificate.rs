@@ -42,9 +42,10 @@ pub(crate) struct Certificate {
 }
 
 impl Authority {
-    /// A new authority with the key of its own, on curve prime256v1 (DDS Security 9.3.1).
-    pub(crate) fn create() -> Result<Pair, rcgen::Error> {
-        let mut params = params("myelinCA", OffsetDateTime::now_utc() + AUTHORITY_VALID);
+    /// A new authority of this kind, with the key of its own, on curve prime256v1 (DDS Security 9.3.1).
+    pub(crate) fn create(kind: &str) -> Result<Pair, rcgen::Error> {
+        let name = format!("myelin {kind} CA");
+        let mut params = params(&name, OffsetDateTime::now_utc() + AUTHORITY_VALID);
         params.is_ca = IsCa::Ca(BasicConstraints::Constrained(1));
         let (sign, list) = (KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign);
         params.key_usages = vec![sign, list, KeyUsagePurpose::DigitalSignature];
@@ -153,6 +154,11 @@ impl Certificate {
         let (Ok((_, parsed)), Ok((_, signer))) = (parsed, signer) else { return false };
         parsed.issuer() == signer.subject()
             && parsed.verify_signature(Some(signer.public_key())).is_ok()
+    }
+
+    /// Whether both have one key.
+    pub(crate) fn has_key_of(&self, other: &Certificate) -> bool {
+        self.public_key == other.public_key
     }
 
     /// Whether this private key (PEM) is that of the certificate.

@@ -41,6 +41,9 @@ impl Keystore {
         for (authority, key) in authorities.iter().zip([&key, &second_key]) {
             findings.key(key, authority);
         }
+        if authorities[0].has_key_of(&authorities[1]) {
+            findings.add(&permissions, ONE_AUTHORITY);
+        }
         findings.document(&self.folder.join("enclaves/governance.p7s"), &authorities[1]);
         if let Err(error) = self.revoked() {
             findings.error(error);
@@ -95,6 +98,11 @@ impl Keystore {
         Ok(())
     }
 }
+
+/// CVE-2023-24011; mended in 11.0, and not in the series 0.10.
+const ONE_AUTHORITY: &str = "it is the authority of identities, too, as SROS 2's tool makes it: CycloneDDS \
+    before 11.0 then accepts rights that an enclave has signed by itself (CVE-2023-24011). `myelin \
+    keystore create` makes two authorities";
 
 #[derive(Default)]
 struct Findings(Vec<Finding>);

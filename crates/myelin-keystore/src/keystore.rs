@@ -57,7 +57,7 @@ pub struct Enclave {
 }
 
 impl Keystore {
-    /// Makes a keystore with a new authority. The folder must not exist, or be empty.
+    /// Makes a keystore with new authorities, one for identities and one for rights. The folder must not exist, or be empty.
     ///
     /// # Errors
     /// [`Error::Exists`], [`Error::Io`]; nothing is left behind.
@@ -185,13 +185,12 @@ impl Keystore {
         for folder in ["public", "private", "enclaves"] {
             make_folder(&self.folder.join(folder))?;
         }
-        let made = Authority::create().map_err(|error| Error::broken(&self.folder, error))?;
-        write_private(&self.folder.join("private/ca.key.pem"), &made.key)?;
-        write(&self.folder.join("public/ca.cert.pem"), &made.certificate)?;
+        // Two: CycloneDDS 0.10 takes the signature of an identity for that of the authority of identities.
         for kind in [IDENTITY, PERMISSIONS] {
+            let made = Authority::create(kind).map_err(|it| Error::broken(&self.folder, it))?;
             let [certificate, key] = self.authority_files(kind);
-            link(Path::new("ca.cert.pem"), &certificate)?;
-            link(Path::new("ca.key.pem"), &key)?;
+            write_private(&key, &made.key)?;
+            write(&certificate, &made.certificate)?;
         }
         self.ensure_list()?;
         let governance = self.folder.join("enclaves/governance.xml");

@@ -3,9 +3,10 @@
 //! written.
 //!
 //! ```text
-//! public/            the certificate of the authority, twice: of identities and of permissions;
-//!                    crl.pem, the certificates that it has revoked (Myelin's own; SROS 2 has none)
-//! private/           its key: whoever has it can add enclaves. It stays off the robots
+//! public/            the certificates of two authorities: of identities and of permissions, which in a
+//!                    keystore of SROS 2's tool are one; crl.pem, the certificates that the first one has
+//!                    revoked (Myelin's own; SROS 2 has none)
+//! private/           their keys: whoever has them can add enclaves. They stay off the robots
 //! enclaves/          governance.xml and .p7s (signed): what a domain protects
 //! enclaves/<name>/   for one robot or process: cert.pem and key.pem, its identity; permissions.xml
 //!                    and .p7s, its rights; links to the public files

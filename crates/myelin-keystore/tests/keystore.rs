@@ -15,7 +15,8 @@ fn openssl_verifies_all_that_is_signed() {
     for name in ["/talker", "/robot/camera"] {
         assert_eq!(keystore.add(name, &Rights::default(), 1).unwrap(), Added::Identity);
     }
-    let authority = "keystore/public/ca.cert.pem";
+    let authority = "keystore/public/identity_ca.cert.pem";
+    let signer = "keystore/public/permissions_ca.cert.pem";
     let verify = |enclave: &str| {
         let list = format!("{enclave}/crl.pem");
         let arguments = ["verify", "-crl_check", "-CRLfile", &list, "-CAfile", authority];
@@ -29,7 +30,7 @@ fn openssl_verifies_all_that_is_signed() {
                 continue; // a governance for each enclave is a link in it
             }
             let signed = signed.to_str().unwrap();
-            let smime = ["smime", "-verify", "-text", "-CAfile", authority, "-in", signed];
+            let smime = ["smime", "-verify", "-text", "-CAfile", signer, "-in", signed];
             let text = openssl(&smime).unwrap().replace("\r\n", "\n");
             let written = std::fs::read_to_string(signed.replace(".p7s", ".xml")).unwrap();
             assert_eq!(text, written);
@@ -54,7 +55,7 @@ fn what_openssl_signs_is_verified() {
         let smime = ["smime", "-sign", "-text", "-in", &from, "-out", &to];
         openssl(&[&smime[..], &["-inkey", key, "-signer", certificate]].concat()).unwrap();
     };
-    sign("keystore/private/ca.key.pem", "keystore/public/ca.cert.pem");
+    sign("keystore/private/permissions_ca.key.pem", "keystore/public/permissions_ca.cert.pem");
     assert_eq!(keystore.check().unwrap(), []);
     sign(&file("key.pem"), &file("cert.pem"));
     assert_eq!(problems(&keystore), ["permissions.p7s: another authority has signed it"]);
@@ -128,6 +129,22 @@ fn each_fault_is_found_with_its_file() {
     assert!(keystore.enclaves().unwrap()[1].is_out_of_time);
 }
 
+/// The layout of `ros2 security create_keystore`.
+#[test]
+fn one_authority_for_identities_and_rights_is_found() {
+    let (folder, keystore) = keystore();
+    for (authority, file) in [("public", "cert.pem"), ("private", "key.pem")] {
+        let path = |kind| folder.path().join(format!("keystore/{authority}/{kind}_ca.{file}"));
+        std::fs::copy(path("identity"), path("permissions")).unwrap();
+    }
+    keystore.add("/talker", &Rights::default(), 1).unwrap();
+    let found = problems(&keystore);
+    let has = |part: &str| found.iter().any(|it| it.contains(part));
+    assert!(has("permissions_ca.cert.pem: it is the authority of identities"), "{found:?}");
+    // The governance was signed before.
+    assert!(found.len() == 2 && has("governance.p7s: another authority"), "{found:?}");
+}
+
 #[test]
 fn files_are_private_and_a_failure_leaves_nothing() {
     let (folder, keystore) = keystore();
@@ -135,7 +152,8 @@ fn files_are_private_and_a_failure_leaves_nothing() {
     for (file, mode) in [
         ("", 0o700),
         ("private", 0o700),
-        ("private/ca.key.pem", 0o600),
+        ("private/identity_ca.key.pem", 0o600),
+        ("private/permissions_ca.key.pem", 0o600),
         ("enclaves/robot", 0o700),
         ("enclaves/robot/camera", 0o700),
         ("enclaves/robot/camera/key.pem", 0o600),
