@@ -204,7 +204,7 @@ impl Read for Socket {
 impl Write for Socket {
     /// Whole frames, with their heads.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.client.queue.push_frame(Frame::Raw(bytes.to_vec()));
+        self.client.queue.push_answer(Frame::Raw(bytes.to_vec()));
         Ok(bytes.len())
     }
 

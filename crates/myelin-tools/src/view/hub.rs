@@ -485,7 +485,7 @@ impl Client {
     /// Something that it asked for is not possible.
     pub(super) fn problem(&self, text: &str) {
         if self.protocol != Protocol::Page {
-            self.queue.push_frame(status(Level::Error, text, None));
+            self.queue.push_status(status(Level::Error, text, None));
         }
     }
 

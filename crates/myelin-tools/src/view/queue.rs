@@ -21,6 +21,9 @@ struct State {
     /// Frames that are never dropped.
     control: VecDeque<Frame>,
     control_bytes: usize,
+    /// The answer of the WebSocket's reader, of which only the newest counts: a pong may answer several
+    /// pings (RFC 6455, 5.5.3), and nothing follows a close.
+    answer: Option<Frame>,
     /// Of which only the newest counts.
     time: Option<Frame>,
     /// All messages, by their order.
@@ -77,6 +80,19 @@ impl Queue {
             (state.control_bytes, state.is_closed) = (0, true);
             state.control.clear();
         }
+        self.changed.notify_one();
+    }
+
+    /// A frame that is dropped if the client reads none of those before it.
+    pub(super) fn push_status(&self, frame: Frame) {
+        if self.state().control_bytes < STATUS_BYTES_MAX {
+            self.push_frame(frame);
+        }
+    }
+
+    /// An answer of the WebSocket's reader, in whose place a later one is sent if the client is slow.
+    pub(super) fn push_answer(&self, frame: Frame) {
+        self.state().answer = Some(frame);
         self.changed.notify_one();
     }
 
@@ -137,7 +153,8 @@ impl Queue {
     /// The next frame or message; waits for it for at most `limit`.
     pub(super) fn next(&self, limit: Duration) -> Next {
         let has_nothing = |state: &mut State| {
-            let has_frame = !state.control.is_empty() || state.time.is_some();
+            let State { control, answer, time, .. } = &*state;
+            let has_frame = !control.is_empty() || answer.is_some() || time.is_some();
             !has_frame && state.messages.is_empty() && !state.is_closed
         };
         let waited = self.changed.wait_timeout_while(self.state(), limit, has_nothing);
@@ -145,6 +162,9 @@ impl Queue {
         if let Some(frame) = state.control.pop_front() {
             state.control_bytes -= frame.bytes();
             return Next::Frame(frame);
+        }
+        if let Some(answer) = state.answer.take() {
+            return Next::Frame(answer);
         }
         if state.is_closed {
             return Next::Closed;
@@ -216,6 +236,8 @@ const CHANNEL_BYTES_MAX: usize = 16 << 20;
 const CLIENT_BYTES_MAX: usize = 64 << 20;
 /// Of frames that are not dropped.
 const CONTROL_BYTES_MAX: usize = 64 << 20;
+/// Of these, when no answer to a wrong request is added.
+const STATUS_BYTES_MAX: usize = 1 << 20;
 
 #[cfg(test)]
 mod tests {

@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
+use std::time::Duration;
 
 use serde_json::json;
 
@@ -142,6 +143,62 @@ fn what_a_client_can_make_large_is_bounded() {
     assert_eq!(status, 503);
     drop(clients);
     wait_for("room", || connect(view));
+}
+
+/// Strangers that only hold connections open, or only ask for answers.
+#[test]
+fn connections_of_strangers_are_bounded_and_slow_nobody() {
+    let (robot, publisher) =
+        Robot::new(|node| node.topic::<[f64; 3]>("speed").publisher().unwrap());
+    let view = &robot.view;
+    let mut bystander = Client::viewer(view);
+    let channel = bystander.channel("speed");
+    bystander.subscribe(1, &channel);
+    assert!(publisher.wait_for_match(1, WATCHDOG));
+    let stranger = |_| TcpStream::connect(view.address()).unwrap();
+    let silent: Vec<TcpStream> = (0..400).map(stranger).collect();
+    // Those beyond the limit are closed at once, although nothing was sent.
+    let is_closed = |mut stream: &TcpStream| {
+        stream.set_nonblocking(true).unwrap();
+        matches!(stream.read(&mut [0]), Ok(0))
+    };
+    wait_for("the limit", || {
+        (silent.iter().filter(|it| is_closed(it)).count() > 200).then_some(())
+    });
+    publisher.publish_copy(&[1.0; 3]).unwrap();
+    assert_eq!(bystander.message().2.len(), 28);
+    drop(silent);
+
+    // A head without an end, in lines and in one line.
+    for part in ["X-Y: z\r\n".repeat(100), "x".repeat(1_000)] {
+        let mut stream = wait_for("room", || {
+            let mut stream = TcpStream::connect(view.address()).ok()?;
+            stream.write_all(b"GET / HTTP/1.1\r\nX: ").ok().map(|()| stream)
+        });
+        let sent = (0..100).take_while(|_| stream.write_all(part.as_bytes()).is_ok()).count();
+        stream.set_read_timeout(Some(WATCHDOG)).unwrap();
+        let _ = stream.read_to_end(&mut Vec::new());
+        println!("{sent} parts of {} B were taken", part.len());
+    }
+
+    // Pings and nonsense, whose answers nobody reads.
+    let before = resident_bytes();
+    for part in [frame(0x89, &[7; 125]), frame(0x81, b"[1]")] {
+        let mut flood = wait_for("room", || connect(view)).socket;
+        let stream = flood.get_mut();
+        stream.set_write_timeout(Some(Duration::from_millis(200))).unwrap();
+        let parts = part.repeat(1_000);
+        let sent = (0..300).take_while(|_| stream.write_all(&parts).is_ok()).count();
+        publisher.publish_copy(&[2.0; 3]).unwrap();
+        assert_eq!(bystander.message().2.len(), 28);
+        let grown = resident_bytes().saturating_sub(before);
+        assert!(grown < 24 << 20, "{grown} B after {sent} thousand frames");
+    }
+}
+
+fn resident_bytes() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/statm").unwrap();
+    text.split(' ').nth(1).unwrap().parse::<u64>().unwrap() * 4_096
 }
 
 fn connect(view: &myelin_tools::view::View) -> Option<Client> {
