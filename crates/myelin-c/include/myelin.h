@@ -818,6 +818,9 @@ typedef struct myelin_node_options {
   // Large samples go by TCP to Myelin nodes of other hosts, at a fraction of the CPU of RTPS: 1 yes,
   // -1 no, 0 as in MYELIN_BULK_LANE, or else yes.
   int32_t bulk_lane;
+  // The largest datagrams that are sent, in bytes without the headers of IP and UDP: 1,350 to 65,500;
+  // 0: as in MYELIN_DATAGRAM_BYTES, or else 1,400 on a wireless interface and 65,500 on others.
+  uint64_t datagram_bytes;
 } myelin_node_options;
 
 // A sample as an observer has seen it.

@@ -797,6 +797,9 @@ public:
     return reliable(MYELIN_RELIABLE_OR_FAIL, limit);
   }
   Topic reliable_or_fail(std::chrono::nanoseconds limit) && { return std::move(reliable_or_fail(limit)); }
+  /// ROS 2's KEEP_LAST, reliable: MYELIN_KEEP_LAST.
+  Topic &reliable_keep_last() & { return options_.reliability = MYELIN_KEEP_LAST, *this; }
+  Topic reliable_keep_last() && { return std::move(reliable_keep_last()); }
   Topic &transient_local(std::uint32_t samples) & { return options_.transient_local = samples, *this; }
   Topic transient_local(std::uint32_t samples) && { return std::move(transient_local(samples)); }
   /// The longest time between two samples: myelin_topic_options says who gets an event for a longer one.

@@ -69,6 +69,9 @@ pub struct myelin_node_options {
     /// Large samples go by TCP to Myelin nodes of other hosts, at a fraction of the CPU of RTPS: 1 yes,
     /// -1 no, 0 as in MYELIN_BULK_LANE, or else yes.
     pub bulk_lane: i32,
+    /// The largest datagrams that are sent, in bytes without the headers of IP and UDP: 1,350 to 65,500;
+    /// 0: as in MYELIN_DATAGRAM_BYTES, or else 1,400 on a wireless interface and 65,500 on others.
+    pub datagram_bytes: u64,
 }
 
 /// A named byte string of a node or an endpoint, which others see in the graph, for programs that
@@ -183,6 +186,10 @@ unsafe fn with(
     }
     if options.bulk_lane != 0 {
         node = node.bulk_lane(options.bulk_lane > 0);
+    }
+    if options.datagram_bytes != 0 {
+        let most = u32::try_from(options.datagram_bytes).unwrap_or(u32::MAX); // refused by `open`
+        node = node.datagram_bytes(most);
     }
     if options.lease_ns != 0 {
         node = node.lease(text::duration(options.lease_ns));

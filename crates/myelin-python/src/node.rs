@@ -60,7 +60,8 @@ impl Node {
     #[pyo3(signature = (
         name, *, domain=None, group=None, runtime_dir=None, latency_guard=false, network=None, interface=None,
         peers=None, lease=None, thread_name=None, thread_cpus=None, thread_fifo=None, namespace=None,
-        attributes=None, match_limit=None, keystore=None, enclave=None, bulk_lane=None
+        attributes=None, match_limit=None, keystore=None, enclave=None, bulk_lane=None, datagram_bytes=None,
+        multicast=false, dds_user_data=None
     ))]
     #[expect(clippy::too_many_arguments, reason = "named in Python")]
     fn new(
@@ -83,6 +84,9 @@ impl Node {
         keystore: Option<PathBuf>,
         enclave: Option<&str>,
         bulk_lane: Option<bool>,
+        datagram_bytes: Option<u32>,
+        multicast: bool,
+        dds_user_data: Option<&str>,
     ) -> PyResult<Node> {
         let threads = Threads {
             name: thread_name.unwrap_or_default(),
@@ -132,6 +136,13 @@ impl Node {
         if let Some(on) = bulk_lane {
             builder = builder.bulk_lane(on);
         }
+        if let Some(most) = datagram_bytes {
+            builder = builder.datagram_bytes(most);
+        }
+        builder = builder.multicast(multicast);
+        if let Some(text) = dds_user_data {
+            builder = builder.dds_user_data(text);
+        }
         let node = call(py, || builder.open())?;
         let inner = GilCell::new(Some(Released::new(node)));
         Ok(Node { inner, is_closed: AtomicBool::new(false), name: name.to_string() })
@@ -146,8 +157,8 @@ impl Node {
     /// The topic with this name and type. Nothing happens until a publisher or subscriber is made
     /// from it.
     #[pyo3(signature = (
-        name, r#type, *, depth=None, reliable=None, reliable_or_fail=None, transient_local=None, deadline=None,
-        dds_type=None, dds_name=None, dds_cdr=None, matching=None, attributes=None, any=None
+        name, r#type, *, depth=None, reliable=None, reliable_or_fail=None, reliable_keep_last=false,
+        transient_local=None, deadline=None, dds_type=None, dds_name=None, dds_cdr=None, matching=None, attributes=None, any=None
     ))]
     #[expect(clippy::too_many_arguments, reason = "named in Python")]
     fn _topic(
@@ -158,6 +169,7 @@ impl Node {
         depth: Option<u32>,
         reliable: Option<f64>,
         reliable_or_fail: Option<f64>,
+        reliable_keep_last: bool,
         transient_local: Option<u32>,
         deadline: Option<f64>,
         dds_type: Option<&str>,
@@ -175,12 +187,14 @@ impl Node {
         if let Some(depth) = depth {
             topic = topic.depth(depth);
         }
-        topic = match (reliable, reliable_or_fail) {
-            (None, None) => topic,
-            (Some(limit), None) => topic.reliable(seconds(limit)?),
-            (None, Some(limit)) => topic.reliable_or_fail(seconds(limit)?),
-            (Some(_), Some(_)) => {
-                let message = "reliable and reliable_or_fail exclude each other; choose one";
+        topic = match (reliable, reliable_or_fail, reliable_keep_last) {
+            (None, None, false) => topic,
+            (Some(limit), None, false) => topic.reliable(seconds(limit)?),
+            (None, Some(limit), false) => topic.reliable_or_fail(seconds(limit)?),
+            (None, None, true) => topic.reliable_keep_last(),
+            _ => {
+                let message = "reliable, reliable_or_fail and reliable_keep_last exclude each other; \
+                               choose one";
                 return Err(exception("WrongSetting", message.to_string()));
             }
         };

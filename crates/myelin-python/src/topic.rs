@@ -82,7 +82,7 @@ impl Topic {
     /// Makes a subscriber. `liveliness` is in seconds.
     #[pyo3(signature = (
         *, held_max=None, publishers_max=None, memory_max=None, liveliness=None, descriptor=false,
-        wait=None
+        wait=None, ignore_own_node=false
     ))]
     #[expect(clippy::too_many_arguments, reason = "named in Python")]
     fn subscriber(
@@ -94,8 +94,9 @@ impl Topic {
         liveliness: Option<f64>,
         descriptor: bool,
         wait: Option<&str>,
+        ignore_own_node: bool,
     ) -> PyResult<Subscriber> {
-        let mut builder = self.topic.subscriber_builder();
+        let mut builder = self.topic.subscriber_builder().ignore_own_node(ignore_own_node);
         if let Some(samples) = held_max {
             builder = builder.held_max(samples);
         }

@@ -184,12 +184,27 @@ class Errors(Case):
             self.node.topic("topic", depth=0).publisher()
         with self.assertRaisesRegex(myelin.WrongSetting, "choose one"):
             self.node.topic("topic", reliable=1, reliable_or_fail=1)
+        with self.assertRaisesRegex(myelin.WrongSetting, "choose one"):
+            self.node.topic("topic", reliable=1, reliable_keep_last=True)
         with self.assertRaisesRegex(myelin.WrongSetting, "not negative"):
             self.node.topic("topic", deadline=-1.0)
         with self.assertRaisesRegex(myelin.WrongSetting, "adaptive, block, poll"):
             self.node.topic("topic").subscriber(wait="asleep")
         with self.assertRaises(TypeError):
             self.node.topic("topic", dept=3)
+
+    def test_reliable_keep_last_waits_for_nobody(self):
+        publisher, subscriber = self.ends(depth=2, reliable_keep_last=True)
+        for number in range(5):
+            publisher.publish(bytes([number]))
+        self.assertEqual([bytes(subscriber.take()) for _ in range(2)], [b"\3", b"\4"])
+        self.assertEqual(subscriber.lost, 3)
+
+    def test_a_subscriber_that_ignores_its_own_node(self):
+        publisher, subscriber = self.ends()
+        other = self.node.topic("topic").subscriber(ignore_own_node=True)
+        self.addCleanup(other.close)
+        self.assertEqual((publisher.matched, subscriber.matched, other.matched), (1, 1, 0))
 
     def test_every_exception_is_an_error(self):
         self.assertTrue(issubclass(myelin.Closed, (myelin.Error, ValueError)))

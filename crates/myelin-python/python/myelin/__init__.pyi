@@ -362,6 +362,7 @@ class _Settings(TypedDict, total=False):
     depth: int
     reliable: float
     reliable_or_fail: float
+    reliable_keep_last: bool
     transient_local: int
     deadline: float
     dds_type: str
@@ -395,6 +396,9 @@ class Node(_Managed):
         keystore: str | os.PathLike[str] | None = None,
         enclave: str | None = None,
         bulk_lane: bool | None = None,
+        datagram_bytes: int | None = None,
+        multicast: bool = False,
+        dds_user_data: str | None = None,
     ) -> None: ...
     @property
     def name(self) -> str: ...
@@ -479,6 +483,7 @@ class Topic(Generic[T]):
         liveliness: float | None = None,
         descriptor: bool = False,
         wait: _Wait | None = None,
+        ignore_own_node: bool = False,
     ) -> Subscriber[T]: ...
     def observer(self) -> Observer[T]: ...
 

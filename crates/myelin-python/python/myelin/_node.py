@@ -10,8 +10,8 @@ class Node(_native.Node):
     def topic(self, name, type=bytes, **settings):
         """The topic with this name and type: `docs/reference/python.md` lists the types.
 
-        depth, transient_local: samples; reliable, reliable_or_fail, deadline: seconds; dds_type, dds_name, dds_cdr:
-        names. Nothing happens until a publisher or subscriber is made from it.
+        depth, transient_local: samples; reliable, reliable_or_fail, deadline: seconds; reliable_keep_last: a bool;
+        dds_type, dds_name, dds_cdr: names. Nothing happens until a publisher or subscriber is made from it.
         """
         return self._topic(name, carried(type), **settings)
 
