@@ -516,7 +516,24 @@ def check(folder, cell, detail, scenario, has_loans, runs):
     differs = {name: (found[name], there[name]) for name in found
                if not is_same(found[name], there[name])}
     differs |= check_runs(detail, singles)
+    differs |= check_load(folder, cell, used(cell, runs))
     return differs | check_details(cell, detail, own, record_every), found
+
+
+def check_load(folder, cell, runs):
+    """What differs of the load beside the messages."""
+    if "load" not in cell:
+        return {}
+    found, pooled = dict.fromkeys(("sent", "received", "lost"), 0), []
+    for run in runs:
+        ping, pong = samples(folder, run, "load-ping"), samples(folder, run, "load-pong")
+        values, taken = latencies("stream", cell["load"]["rate_hz"], ping, pong)
+        pooled.append(with_lost("stream", 1, run["load"], values))
+        for name, count in [("sent", len(ping)), ("received", taken), ("lost", len(ping) - taken)]:
+            found[name] += count
+    found["one_way_us"] = distribution(pooled)
+    return {f"load {name}": (found[name], cell["load"][name]) for name in found
+            if not is_same(found[name], cell["load"][name])}
 
 
 def main():

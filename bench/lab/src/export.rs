@@ -266,6 +266,7 @@ const COLUMNS: &[(&str, Fill)] = &[
     ("frame", Text(|of| of.cell.frame.map(frame_name))),
     ("arrivals", Text(|of| of.cell.arrivals.as_ref().map(|case| case.name.clone()))),
     ("module", Text(|of| of.cell.module.clone())),
+    ("load", Text(|of| of.cell.load.as_ref().map(|load| load.name.clone()))),
     ("run", Count(|of| Some(i64::from(of.run.plan.repeat) + 1))),
     ("order", Count(|of| Some(of.run.plan.order.into()))),
     ("valid", Flag(|of| of.valid)),

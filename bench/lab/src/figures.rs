@@ -130,6 +130,7 @@ const COLUMNS: &[(&str, Column)] = &[
     ("frame", Text(|row| row.cell.params.frame.clone())),
     ("arrivals", Text(|row| row.cell.params.arrivals.clone())),
     ("module", Text(|row| row.cell.params.module.clone())),
+    ("load", Text(|row| row.cell.params.load.clone())),
     ("recording", Text(|row| row.cell.params.recording.clone())),
     ("order", Count(|row| Some(row.run.order.into()))),
     ("valid", Flag(|row| row.run.valid)),

@@ -144,6 +144,7 @@ impl Planned {
             topics: 1,
             reliability: Reliability::default(),
             module: topic.name.clone(),
+            load: None,
             imported: Some(imported),
         });
         self.apart()?;

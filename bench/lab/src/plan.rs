@@ -109,9 +109,9 @@ impl Plan {
 
     /// A hop takes less than a microsecond where no thread sleeps. Time stamps within the hop would
     /// add a fifth to that (docs/explanation/measurement.md).
-    fn parts_every(&self, cell: &CellPlan) -> u64 {
+    fn parts_every(&self, kind: Kind, cell: &CellPlan) -> u64 {
         let is_polled = self.system(cell).is_some_and(|system| system.wait == Wait::Poll);
-        match self.scenarios[cell.scenario].workload.kind {
+        match kind {
             Kind::Roundtrip if is_polled => PARTS_EVERY_POLLED,
             _ => 1,
         }
@@ -119,9 +119,22 @@ impl Plan {
 
     /// The order that the driver of a run receives. The runner fills in role and files.
     pub fn prepare(&self, cell: &CellPlan, run: &RunPlan) -> Prepare {
-        let workload = &self.scenarios[cell.scenario].workload;
+        self.prepare_of(&self.scenarios[cell.scenario], cell, run)
+    }
+
+    /// The same for the processes of the cell's load, and the records to make room for; `None`
+    /// without one.
+    pub(crate) fn prepare_load(&self, cell: &CellPlan, run: &RunPlan) -> Option<(Prepare, u64)> {
+        let (scenario, load) = cell.beside(&self.scenarios[cell.scenario])?;
+        let prepare = self.prepare_of(&scenario, &load, run);
+        let capacity = scenario.workload.records_at_most(load.rate_hz);
+        Some((Prepare { run: format!("{}-load", prepare.run), ..prepare }, capacity))
+    }
+
+    fn prepare_of(&self, scenario: &Scenario, cell: &CellPlan, run: &RunPlan) -> Prepare {
+        let workload = &scenario.workload;
         let driver = cell.system.split('.').next().unwrap_or("");
-        let options = self.scenarios[cell.scenario].options.get(driver);
+        let options = scenario.options.get(driver);
         let replay = workload.replay.as_ref();
         let seconds = replay.map_or(workload.duration_s, |replay| replay.seconds);
         Prepare {
@@ -141,7 +154,7 @@ impl Plan {
             reply_timeout_ns: workload.reply_timeout_ms * 1_000_000,
             match_timeout_ns: MATCH_TIMEOUT_NS,
             record_every: workload.record_every,
-            parts_every: self.parts_every(cell),
+            parts_every: self.parts_every(workload.kind, cell),
             samples: None,
             ring: false,
             directory: std::path::PathBuf::new(),
@@ -188,7 +201,7 @@ pub(crate) const SCHEMA: u32 = 2;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scenario::{Frame, Kind, Topology};
+    use crate::scenario::{Frame, Kind, Reliability, Topology};
 
     fn plan(seed: u64) -> Plan {
         let systems: Vec<SystemDriver> = ["a.x", "b.y"].map(SystemDriver::named).into();
@@ -284,6 +297,52 @@ mod tests {
         );
         assert_eq!(prepare.recording.unwrap().payload_bytes, [10, 5_000]);
         assert_eq!((prepare.duration_ns, prepare.topics), (2_000_000_000, 2));
+    }
+
+    #[test]
+    fn a_load_is_measured_beside_the_messages_and_they_are_measured_alone() {
+        let able = |name: &str, topology, reliability| {
+            let mut entry = SystemDriver::named(name);
+            entry.system.workloads.push(Kind::Stream);
+            (entry.system.topology, entry.system.across_hosts) = (topology, true);
+            entry.system.streams.reliability = vec![reliability];
+            entry
+        };
+        let (two, one) = (Topology::TwoProcesses, Topology::OneProcess);
+        let mut entries = vec![
+            able("a.x", two, Reliability::Reliable),
+            able("b.y", two, Reliability::BestEffort),
+            able("c.z", one, Reliability::Reliable),
+        ];
+        let mut scenario = Scenario::load("command-beside-images").unwrap();
+        (scenario.plan.topology, scenario.network) = (vec![two, one], None);
+        let notes = leave_out_unsupported(&scenario, &mut entries).join("\n");
+        assert!(notes.contains("c.z left out of `command-beside-images`: a load is a"), "{notes}");
+        let of_load = "reliability \"reliable\" of the load \"images\" was requested; only \
+                       \"best-effort\" is supported by b.y";
+        assert!(notes.contains(of_load), "{notes}");
+        let mut small = entries.clone();
+        small[1].system.payload_bytes_max = 1 << 20;
+        let error = check(&scenario, &small).unwrap_err().to_string();
+        let expected = "toml:20: payload_bytes: 10485760 is more than b.y can carry; use at most \
+                        1048576";
+        assert!(error.contains(expected), "{error}");
+        let plan = Plan::new(vec![(scenario, entries)], 0, String::new());
+        let cells = plan.cells.iter().map(|cell| (cell.system.as_str(), cell.point()));
+        let expected = ["64B-1000Hz", "64B-1000Hz-beside-images"];
+        let expected =
+            ["a.x", "b.y"].map(|system| expected.map(|point| (system, point.to_owned())));
+        assert_eq!(cells.collect::<Vec<_>>(), expected.concat());
+        assert!(plan.prepare_load(&plan.cells[0], &plan.runs[0]).is_none());
+        let run = &plan.runs[0];
+        let own = plan.prepare(&plan.cells[3], run);
+        let (load, capacity) = plan.prepare_load(&plan.cells[3], run).unwrap();
+        assert_eq!((own.payload_bytes, own.rate_hz, own.depth), (64, Some(1000.0), 16));
+        assert_eq!((load.payload_bytes, load.rate_hz, load.depth), (10 << 20, Some(5.0), 4));
+        assert_eq!((load.duration_ns, load.warmup_messages), (own.duration_ns, 5));
+        assert_eq!(load.reliability, Reliability::BestEffort, "what the system has");
+        assert!(load.run.starts_with(&own.run) && load.run != own.run, "other topics");
+        assert!(capacity >= 50, "{capacity}");
     }
 
     #[test]

@@ -6,7 +6,8 @@
 //!     recordings/      the trace of each replayed recording, named after its scenario
 //!     runs.jsonl       one line per run, appended when the run is over
 //!     runs/0007-…/     one run's configuration files, logs, ping.samples.zst, pong.samples.zst,
-//!                      observed.json.zst, across hosts exchanges.json.zst
+//!                      observed.json.zst, across hosts exchanges.json.zst, with a load
+//!                      load-ping.samples.zst, load-pong.samples.zst
 //!     summary.json …   made from the above; can be made again at any time
 //! ```
 //! `observed.json.zst` is a [`Series`]; folders of earlier versions lack it. A sample file holds
@@ -38,7 +39,7 @@ use crate::recording::trace_file;
 use crate::scenario::Scenario;
 pub use lines::Lines;
 use lines::Origin;
-pub use run::{RunRecord, RunSamples};
+pub use run::{LoadRecord, RunRecord, RunSamples};
 use samples::file_of;
 
 /// A results folder.
@@ -141,8 +142,12 @@ impl Folder {
     pub fn keep(&mut self, record: &RunRecord, samples: &RunSamples) -> io::Result<()> {
         let directory = self.path.join(&record.directory);
         if record.failure.is_none() {
-            samples::write(&directory.join(file_of(Role::Ping)), &samples.ping)?;
-            samples::write(&directory.join(file_of(Role::Pong)), &samples.pong)?;
+            let loads = samples.load.iter().map(|load| (LOAD, &**load));
+            for (prefix, of) in std::iter::once(("", samples)).chain(loads) {
+                let file = |role| directory.join(format!("{prefix}{}", file_of(role)));
+                samples::write(&file(Role::Ping), &of.ping)?;
+                samples::write(&file(Role::Pong), &of.pong)?;
+            }
         }
         if record.failure.is_none() && !samples.exchanges.is_empty() {
             let text = serde_json::to_vec(&samples.exchanges).expect("plain data serialises");
@@ -174,12 +179,17 @@ impl Folder {
     /// The samples of a stored run.
     pub fn samples(&self, record: &RunRecord) -> Result<RunSamples> {
         let directory = self.path.join(&record.directory);
-        let read = |role| {
-            let file = directory.join(file_of(role));
+        let read = |prefix, role| {
+            let file = directory.join(format!("{prefix}{}", file_of(role)));
             samples::read(&file).with_context(|| format!("{}", file.display()))
         };
+        let read = |prefix| -> Result<RunSamples> {
+            let (ping, pong) = (read(prefix, Role::Ping)?, read(prefix, Role::Pong)?);
+            Ok(RunSamples { ping, pong, ..RunSamples::default() })
+        };
+        let load = record.load.as_ref().map(|_| read(LOAD)).transpose()?;
         let exchanges = read_packed(&directory.join(EXCHANGES))?.unwrap_or_default();
-        Ok(RunSamples { ping: read(Role::Ping)?, pong: read(Role::Pong)?, exchanges })
+        Ok(RunSamples { exchanges, load: load.map(Box::new), ..read("")? })
     }
 
     /// The path of the trace that the scenario replays.
@@ -299,5 +309,7 @@ const LINES: &str = "runs.jsonl";
 const RUNS: &str = "runs";
 /// What a folder has beside reports, which are made of it.
 pub(crate) const RECORDS: [&str; 5] = [PLAN, HOST, LINES, RUNS, "recordings"];
+/// The prefix of the names of a load's files.
+const LOAD: &str = "load-";
 const OBSERVED: &str = "observed.json.zst";
 const EXCHANGES: &str = "exchanges.json.zst";

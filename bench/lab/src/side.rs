@@ -118,7 +118,7 @@ pub fn run(side: &Side) -> Result<Option<Ended>> {
         }
         Arc::new(Trigger::new(limit_ns, trace.ok(), Arc::clone(&interrupted)))
     });
-    let id = ProcessId { role: side.role, index: offer.index };
+    let id = ProcessId { role: side.role, index: offer.index, is_load: false };
     let mut driver = Driver::start(&entry, id, prepare, settings(side, &entry.system)?)?;
     meeting.publish_records(driver.host.records_path(id))?;
     let other = if side.role == Role::Ping { "sub" } else { "pub" };

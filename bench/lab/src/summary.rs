@@ -226,6 +226,9 @@ pub struct Params {
     /// imported trace; only if the scenario names modules, or the trace topics.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub module: Option<String>,
+    /// Name of the load beside these messages; absent without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load: Option<String>,
     /// Name of the file whose messages are replayed; `payload_bytes` and `rate_hz` are their means.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recording: Option<String>,
@@ -262,6 +265,7 @@ impl Default for Params {
             reliability: None,
             depth: None,
             module: None,
+            load: None,
             recording: None,
             imported: false,
         }
@@ -311,6 +315,34 @@ pub struct ClockFigures {
     pub least_delay_us: f64,
     /// One-way latencies below zero, which are possible if two clocks agree only within an error.
     pub negative: u64,
+}
+
+/// The load beside the messages of a cell: a stream of the same system, in processes of its own.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LoadFigures {
+    /// Bytes of each message, in addition to the 8 of the sequence number.
+    pub payload_bytes: u64,
+    /// Requested messages a second.
+    pub rate_hz: f64,
+    /// The reliability that the system used.
+    pub reliability: Reliability,
+    /// Messages kept for a slow subscriber.
+    pub depth: u32,
+    /// Messages published, in all runs.
+    pub sent: u64,
+    /// Messages taken, in all runs.
+    pub received: u64,
+    /// Messages never taken, in all runs.
+    pub lost: u64,
+    /// Messages published a second; null if nothing was published.
+    pub sent_per_s: Option<f64>,
+    /// Messages taken for each second of publishing.
+    pub received_per_s: Option<f64>,
+    /// CPU of its two processes for each published message; null if its driver does not tell.
+    pub cpu_us_per_message: Option<f64>,
+    /// From the time a message was due until the take returns; absent if nothing was taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub one_way_us: Option<Distribution>,
 }
 
 /// The effect of a cut of the link between the hosts in one run.

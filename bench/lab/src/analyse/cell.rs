@@ -8,7 +8,7 @@ use super::distribution::{NEVER, Sorted, Unsorted, us};
 use super::judged::{self, Case, JudgedRun, used};
 use super::messages::Quantities;
 use super::{
-    clock_figures, measures, notes, observed, processes, slowest, stages, timeline, workloads,
+    clock_figures, load, measures, notes, observed, processes, slowest, stages, timeline, workloads,
 };
 use crate::plan::waits;
 use crate::scenario::{Kind, frame_name};
@@ -63,6 +63,7 @@ fn with_latency(case: Case<'_>, runs: &[JudgedRun<'_>], latency: &Sorted) -> Cel
         repeats: judged::repeats(runs, case.scenario),
         clock: clock_figures::figures(&used),
         cuts: used.iter().filter_map(|run| run.cut).collect(),
+        load: load::figures(case, &used),
         notes: notes::of(case, runs, &used),
         matched_us: started(|run| run.startup_ms),
         first_sample_us: started(|run| run.first_sample_ms),
@@ -98,6 +99,7 @@ fn planned(case: Case<'_>) -> Cell {
             reliability: has_qos.then_some(plan.reliability),
             depth: has_qos.then_some(workload.depth),
             module: plan.module.clone(),
+            load: plan.load.as_ref().map(|load| load.name.clone()),
             recording: workload.recording.as_ref().map(|recording| recording.name().to_owned()),
         },
         messages_asked: workload.messages,

@@ -9,32 +9,82 @@ use super::clocks::{self, Clocks};
 use super::distribution::Sorted;
 use super::judged::{Case, JudgedRun};
 use super::messages::{Measured, Messages};
-use super::validity::{Evidence, faults, saturation};
-use super::{link, steady, workloads};
+use super::validity::{Evidence, INCOMPLETE, faults, saturation};
+use super::{link, load, steady, workloads};
+use crate::observe::Observation;
+use crate::plan::CellPlan;
 use crate::record::{RunRecord, RunSamples};
-use crate::scenario::Kind;
+use crate::scenario::{Kind, Scenario};
 
 /// What was recorded of a run, with all stamps on ping's clock.
 pub(super) struct Recorded<'a> {
     record: RunRecord,
     samples: Cow<'a, RunSamples>,
     clocks: Clocks,
+    load: Option<Box<RecordedLoad>>,
 }
 
 impl<'a> Recorded<'a> {
     /// Converts pong's stamps to ping's clock. `samples` of a failed run are empty.
     pub(super) fn new(record: RunRecord, mut samples: Cow<'a, RunSamples>, case: Case<'_>) -> Self {
+        let load = RecordedLoad::of(&record, &mut samples, case).map(Box::new);
         let clocks = match (case.plan.topology, &record.failure) {
             (Topology::TwoHosts, None) => clocks::apply(samples.to_mut(), &record.clock_discipline),
             _ => Clocks::default(),
         };
-        Recorded { record, samples, clocks }
+        Recorded { record, samples, clocks, load }
+    }
+}
+
+/// What was recorded of a load, as a run of a cell of its own.
+struct RecordedLoad {
+    plan: CellPlan,
+    scenario: Scenario,
+    recorded: Recorded<'static>,
+}
+
+impl RecordedLoad {
+    /// Takes the load out of the samples of a run; `None` without one, and if the run failed.
+    fn of(record: &RunRecord, samples: &mut Cow<'_, RunSamples>, case: Case<'_>) -> Option<Self> {
+        let (scenario, plan) = case.plan.beside(case.scenario)?;
+        let counts = record.load.clone()?;
+        let own = match samples {
+            Cow::Owned(samples) => samples.load.take()?,
+            Cow::Borrowed(samples) => samples.load.clone()?,
+        };
+        let seen = record.observation.as_ref()?;
+        let record = RunRecord {
+            plan: record.plan,
+            ping: Some(counts.ping),
+            pong: Some(counts.pong),
+            clock_discipline: record.clock_discipline.clone(),
+            // The network's counts are of the run and its load together.
+            observation: Some(Observation {
+                wall_ns: seen.wall_ns,
+                loopback_bytes: seen.loopback_bytes,
+                loopback_packets: seen.loopback_packets,
+                link: seen.link.clone(),
+                shared_bytes: seen.shared_bytes,
+                ping_and_pong_share_memory: seen.ping_and_pong_share_memory,
+                ..Observation::default()
+            }),
+            ..RunRecord::default()
+        };
+        let samples = RunSamples { exchanges: samples.exchanges.clone(), ..*own };
+        let load = Case { plan: &plan, scenario: &scenario, ..case };
+        let recorded = Recorded::new(record, Cow::Owned(samples), load);
+        Some(RecordedLoad { plan, scenario, recorded })
+    }
+
+    fn judge(&self, case: Case<'_>) -> JudgedRun<'_> {
+        let case = Case { plan: &self.plan, scenario: &self.scenario, ..case };
+        run(&self.recorded, case)
     }
 }
 
 /// Derives and judges the messages of a run.
 pub(super) fn run<'a>(recorded: &'a Recorded<'_>, case: Case<'_>) -> JudgedRun<'a> {
-    let Recorded { record, samples, clocks } = recorded;
+    let Recorded { record, samples, clocks, load } = recorded;
     let Case { plan, scenario, system, host } = case;
     let (record_every, kind) = (scenario.workload.record_every, case.kind());
     let clock_error_ns = match clocks.are_two {
@@ -62,6 +112,12 @@ pub(super) fn run<'a>(recorded: &'a Recorded<'_>, case: Case<'_>) -> JudgedRun<'
     let cut = record.cut.filter(|_| is_known);
     let counts = workloads::counts(record, kind, plan.subscribers);
     quantities.add_lost(kind, &counts);
+    let load = load.as_ref().map(|load| Box::new(load.judge(case)));
+    match (&plan.load, &load) {
+        (Some(asked), Some(load)) => faults.extend(load::faults(load, asked.rate_hz, &counts)),
+        (Some(_), None) if faults.is_empty() => faults.push(INCOMPLETE.into()),
+        _ => {}
+    }
     JudgedRun {
         latency: match kind {
             Kind::Startup => workloads::starts([record], |run| run.first_sample_ms),
@@ -73,9 +129,13 @@ pub(super) fn run<'a>(recorded: &'a Recorded<'_>, case: Case<'_>) -> JudgedRun<'
         messages,
         quantities,
         counts,
+        load,
         record,
         faults,
         saturation,
         across: OnceCell::new(),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -62,6 +62,8 @@ pub(super) struct JudgedRun<'a> {
     pub drift: Option<steady::Drift>,
     pub clocks: &'a Clocks,
     pub cut: Option<CutFigures>,
+    /// The load beside it, judged as a run of its own; `None` without one.
+    pub load: Option<Box<JudgedRun<'a>>>,
     /// See [`JudgedRun::across`].
     pub across: OnceCell<[Option<i64>; 2]>,
 }

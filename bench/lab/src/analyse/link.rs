@@ -58,8 +58,10 @@ pub(super) fn remark(number: u32, cut: &CutFigures) -> String {
 /// were lost. The overhead of the protocols is not counted.
 pub(super) fn too_much(lost: u64, plan: &CellPlan, scenario: &Scenario) -> Option<String> {
     let rate_mbit = scenario.network.as_ref()?.rate_mbit;
-    let bits = 8.0 * (plan.payload_bytes + 8) as f64;
-    let offered_mbit = bits * plan.rate_hz? * f64::from(plan.publishers) * 1e-6;
+    let bits = |payload_bytes: u64| 8.0 * (payload_bytes + 8) as f64;
+    let own = bits(plan.payload_bytes) * plan.rate_hz? * f64::from(plan.publishers);
+    let load = plan.load.as_ref().map_or(0.0, |load| bits(load.payload_bytes) * load.rate_hz);
+    let offered_mbit = (own + load) * 1e-6;
     let share = offered_mbit / rate_mbit;
     let is_too_much = share > 1.0 || lost > 0 && share > NEARLY_ALL;
     (rate_mbit > 0.0 && is_too_much).then(|| {

@@ -54,7 +54,7 @@ fn exchange_cpu_s(run: &JudgedRun<'_>) -> Option<f64> {
     Some(exchange_cpu_ns(run.record, run.record.observation.as_ref()?) * 1e-9)
 }
 
-fn measured_s(run: &JudgedRun<'_>) -> f64 {
+pub(super) fn measured_s(run: &JudgedRun<'_>) -> f64 {
     run.counts.end_ns.saturating_sub(run.counts.begin_ns) as f64 * 1e-9
 }
 
@@ -91,8 +91,10 @@ fn travelled(run: &JudgedRun<'_>, case: Case<'_>) -> f64 {
     directions * run.published(case)
 }
 
+/// `None` beside a load, whose messages travel in the same packets.
 fn traffic(run: &JudgedRun<'_>, of: fn(&Observation) -> u64, per: f64) -> Option<Part> {
-    Some(Part::ratio(of(run.record.observation.as_ref()?) as f64, per))
+    let observation = run.record.observation.as_ref().filter(|_| run.load.is_none())?;
+    Some(Part::ratio(of(observation) as f64, per))
 }
 
 /// `None` if a trace does not say which messages were lost.

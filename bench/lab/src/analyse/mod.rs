@@ -7,6 +7,7 @@ pub mod distribution;
 mod judge;
 mod judged;
 mod link;
+mod load;
 mod measures;
 pub(crate) mod messages;
 mod notes;

@@ -2,7 +2,7 @@
 
 use super::distribution::us;
 use super::judged::{Case, JudgedRun};
-use super::{clock_figures, link};
+use super::{clock_figures, link, load};
 use crate::lists::distinct;
 use crate::scenario::Kind;
 
@@ -57,6 +57,7 @@ pub(super) fn of(case: Case<'_>, runs: &[JudgedRun<'_>], used: &[&JudgedRun<'_>]
     notes.extend(used.iter().filter_map(|run| Some(run.drift?.remark(run.number()))));
     notes.extend(clock_figures::remarks(used, kind));
     notes.extend(used.iter().filter_map(|run| Some(link::remark(run.number(), &run.cut?))));
+    notes.extend(load::remarks(used));
     notes.extend(link::too_much(lost, case.plan, case.scenario));
     notes
 }

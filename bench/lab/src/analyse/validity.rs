@@ -326,7 +326,7 @@ fn payload_damaged(ping: &Done, pong: &Done) -> Option<String> {
     (damaged > 0).then(|| format!("{damaged} payloads differ from what was sent"))
 }
 
-const INCOMPLETE: &str = "its line in runs.jsonl is incomplete";
+pub(super) const INCOMPLETE: &str = "its line in runs.jsonl is incomplete";
 /// Fraction of the requested rate that must be reached.
 const RATE_REACHED: f64 = 0.99;
 

@@ -293,17 +293,17 @@ fn ways(hosts: &mut [RemoteHost]) -> Result<[Network; 2], String> {
     Ok(networks)
 }
 
-/// The first port of the run with this number. Consecutive runs have different ports, because TCP
+/// The first port of the run with this number; those of its load follow. Consecutive runs have different ports, because TCP
 /// may keep a port for a minute after use (TIME_WAIT).
 pub(crate) fn port_of(run: u32) -> u16 {
     let session = std::process::id() % 1000;
-    FIRST_PORT + PORTS * ((session + run) % RUNS_OF_PORTS) as u16
+    FIRST_PORT + 2 * PORTS * ((session + run) % RUNS_OF_PORTS) as u16
 }
 
 /// Between the ports of services and those that kernels (from 32768) and DDS domains from 100 on
 /// (from 32400) assign.
 const FIRST_PORT: u16 = 21_000;
-const RUNS_OF_PORTS: u32 = 700;
+const RUNS_OF_PORTS: u32 = 350;
 
 #[cfg(test)]
 mod tests {
@@ -331,9 +331,9 @@ mod tests {
     #[test]
     fn ports_of_runs_do_not_overlap_and_stay_below_those_the_kernel_gives_away() {
         let ports: Vec<u16> = (0..RUNS_OF_PORTS).map(port_of).collect();
-        assert!(ports.iter().all(|port| (FIRST_PORT..=32_400 - PORTS).contains(port)));
+        assert!(ports.iter().all(|port| (FIRST_PORT..=32_400 - 2 * PORTS).contains(port)));
         let mut sorted = ports.clone();
         sorted.sort_unstable();
-        assert!(sorted.windows(2).all(|pair| pair[1] - pair[0] >= PORTS));
+        assert!(sorted.windows(2).all(|pair| pair[1] - pair[0] >= 2 * PORTS));
     }
 }

@@ -1,7 +1,7 @@
 //! Processes on this host: this process starts them, and both sides map their sample memory.
 
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -75,7 +75,9 @@ impl LocalRun {
     }
 
     fn measuring(&self) -> Vec<(String, u32)> {
-        let measures = |process: &&Process| matches!(process.id.role, Role::Ping | Role::Pong);
+        let measures = |process: &&Process| {
+            matches!(process.id.role, Role::Ping | Role::Pong) && !process.id.is_load
+        };
         let measuring = self.processes.iter().filter(measures);
         let mut all: Vec<(String, u32)> =
             measuring.map(|process| (process.id.to_string(), process.pid())).collect();
@@ -139,17 +141,19 @@ impl Host for LocalHost {
         };
         let given = run.samples.iter().filter(|(owner, _)| is_given(owner));
         let given: Vec<&OwnedFd> = given.map(|(_, (memory, _))| memory).collect();
+        // The configuration files of the load have the same names.
+        let mut directory = run.directory.clone();
+        if id.is_load {
+            directory.push("load");
+            fs::create_dir_all(&directory)
+                .map_err(|error| format!("{}: {error}", directory.display()))?;
+        }
         let log = run.directory.join(format!("{id}.log"));
         let messages = run.messages.clone();
         let mut process = Process::start(&executable, id, settings, &log, &given, messages)
             .map_err(|error| format!("{}: {error}", executable.display()))?;
-        let prepare = Prepare {
-            samples: own,
-            pong_samples: other,
-            taken_counter,
-            directory: run.directory.clone(),
-            ..prepare
-        };
+        let prepare =
+            Prepare { samples: own, pong_samples: other, taken_counter, directory, ..prepare };
         process.send(&Command::Prepare(Box::new(prepare)));
         run.processes.push(process);
         Ok(begin_ns)

@@ -35,22 +35,28 @@ use remote::{Connection, RemoteHost};
 pub(crate) use local::LocalHost;
 pub(crate) use namespace::{LinkCut, LinkError, NetworkPath};
 
-/// A process of a run. Several processes can have the same role.
+/// A process of a run. Several processes can have the same role. Commands to a role reach those of
+/// the load, too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct ProcessId {
     pub role: Role,
     /// Index among the processes of its role, from 0.
     pub index: u32,
+    /// Whether its messages are the load beside the measured ones.
+    pub is_load: bool,
 }
 
 impl ProcessId {
     pub(crate) fn first(role: Role) -> Self {
-        ProcessId { role, index: 0 }
+        ProcessId { role, index: 0, is_load: false }
     }
 }
 
 impl fmt::Display for ProcessId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_load {
+            write!(f, "load-")?;
+        }
         match self.index {
             0 => write!(f, "{}", role_name(self.role)),
             index => write!(f, "{}-{index}", role_name(self.role)),
@@ -156,7 +162,7 @@ pub(crate) trait Host: Send {
         Vec::new()
     }
 
-    /// Begins to observe the measuring processes and the daemons. The first snapshot has been taken
+    /// Begins to observe the measuring processes and the daemons, but not the load. The first snapshot has been taken
     /// when it returns.
     fn observe(&mut self, daemons: &[u32]) -> Result<(), String>;
 

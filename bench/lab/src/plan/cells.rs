@@ -4,7 +4,7 @@ use myelin_bench_kit::protocol::{System, Wait};
 use serde::{Deserialize, Serialize};
 
 use crate::scenario::{
-    ArrivalsCase, Frame, Kind, Reliability, Scenario, Topology, Tuning, Workload, frame_name,
+    ArrivalsCase, Frame, Kind, Load, Reliability, Scenario, Topology, Tuning, Workload, frame_name,
 };
 
 /// One combination of scenario, system, tuning and parameter point.
@@ -44,6 +44,10 @@ pub struct CellPlan {
     /// The name of the module that sends this stream, if the scenario names modules.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub module: Option<String>,
+    /// The stream beside these messages, if there is one, with the reliability that the system
+    /// offers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load: Option<Load>,
     /// What is known of messages that are not measured but imported from the trace of an
     /// application.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -91,7 +95,36 @@ impl CellPlan {
         ] {
             parts.extend((count != 1).then(|| format!("{count}{what}")));
         }
+        parts.extend(self.load.as_ref().map(|load| format!("beside-{}", load.name)));
         parts.join("-")
+    }
+
+    /// The cell of its load, as if that was measured alone.
+    fn of_load(&self, load: &Load) -> CellPlan {
+        CellPlan {
+            scenario: self.scenario,
+            system: self.system.clone(),
+            tuning: Tuning::Default,
+            topology: self.topology,
+            payload_bytes: load.payload_bytes,
+            rate_hz: Some(load.rate_hz),
+            subscribers: 1,
+            frame: None,
+            arrivals: None,
+            publishers: 1,
+            topics: 1,
+            reliability: load.reliability,
+            module: None,
+            load: None,
+            imported: None,
+        }
+    }
+
+    /// Its load as a cell of a scenario of its own; `None` without one.
+    pub(crate) fn beside(&self, scenario: &Scenario) -> Option<(Scenario, CellPlan)> {
+        let load = self.load.as_ref()?;
+        let workload = scenario.workload.of_load(load, self.rate_hz);
+        Some((Scenario { workload, ..scenario.clone() }, self.of_load(load)))
     }
 }
 
@@ -128,10 +161,16 @@ pub(super) fn cells_of(scenario: &Scenario, index: usize, system: &System) -> Ve
     if cases.is_empty() {
         cases.push(None);
     }
+    // Each load is measured against the messages alone.
+    let given_load =
+        |load: &Load| Some(Load { reliability: given(load.reliability, system), ..load.clone() });
+    let loads: Vec<_> =
+        std::iter::once(None).chain(workload.loads.iter().map(given_load)).collect();
     let mut cells = Vec::new();
     for &tuning in &scenario.plan.tunings {
         for (size, rate_hz) in sends(workload) {
-            for arrivals in &cases {
+            for (arrivals, load) in cases.iter().flat_map(|it| loads.iter().map(move |of| (it, of)))
+            {
                 let cell = |[publishers, subscribers, topics]: [u32; 3]| CellPlan {
                     scenario: index,
                     system: system.name.clone(),
@@ -144,8 +183,9 @@ pub(super) fn cells_of(scenario: &Scenario, index: usize, system: &System) -> Ve
                     arrivals: arrivals.clone(),
                     publishers,
                     topics,
-                    reliability: given(workload, system),
+                    reliability: given(workload.reliability, system),
                     module: workload.modules.get(size).map(|module| module.name.clone()),
+                    load: load.clone(),
                     imported: None,
                 };
                 cells.extend(ends(workload).map(cell));
@@ -175,9 +215,8 @@ fn ends(workload: &Workload) -> impl Iterator<Item = [u32; 3]> {
     })
 }
 
-/// The reliability that `system` offers for the request of the scenario.
-pub(super) fn given(workload: &Workload, system: &System) -> Reliability {
-    let asked = workload.reliability;
+/// The reliability that `system` offers for this request.
+pub(super) fn given(asked: Reliability, system: &System) -> Reliability {
     let offered = &system.streams.reliability;
     if offered.contains(&asked) { asked } else { offered.first().copied().unwrap_or(asked) }
 }

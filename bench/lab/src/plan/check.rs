@@ -10,7 +10,7 @@ use super::cells::{given, needs_rate, topics_max};
 use super::{Plan, RunPlan};
 use crate::input_error::InputError;
 use crate::registry::SystemDriver;
-use crate::scenario::{Replay, Scenario};
+use crate::scenario::{Kind, Load, Replay, Scenario};
 
 /// Finds mistakes in a scenario that only its drivers can see: payloads that a system cannot carry,
 /// unknown options.
@@ -25,6 +25,10 @@ pub fn check(scenario: &Scenario, entries: &[SystemDriver]) -> Result<(), InputE
     }
     let present = entries.iter().filter(|entry| entry.system.missing.is_none());
     for entry in present {
+        for (index, load) in scenario.workload.loads.iter().enumerate() {
+            let path = format!("workload.loads.{index}.payload_bytes");
+            fits(scenario, &entry.system, &path, load.payload_bytes)?;
+        }
         for (index, &payload_bytes) in scenario.workload.payload_bytes.iter().enumerate() {
             check_size(scenario, &entry.system, index)?;
             if scenario.options.contains_key(entry.driver()) {
@@ -36,19 +40,24 @@ pub fn check(scenario: &Scenario, entries: &[SystemDriver]) -> Result<(), InputE
 }
 
 fn check_size(scenario: &Scenario, system: &System, index: usize) -> Result<(), InputError> {
-    let (workload, limit) = (&scenario.workload, system.payload_bytes_max);
-    let size = workload.payload_bytes[index];
-    if limit == 0 || size <= limit {
-        return Ok(());
-    }
+    let workload = &scenario.workload;
     let path = match (workload.frames.is_empty(), workload.modules.is_empty()) {
         (false, _) => format!("workload.frames.{index}"),
         (_, false) => format!("workload.modules.{index}.payload_bytes"),
         _ => format!("workload.payload_bytes.{index}"),
     };
+    fits(scenario, system, &path, workload.payload_bytes[index])
+}
+
+/// Whether `system` can carry payloads of `size` bytes, which the key at `path` asks for.
+fn fits(scenario: &Scenario, system: &System, path: &str, size: u64) -> Result<(), InputError> {
+    let limit = system.payload_bytes_max;
+    if limit == 0 || size <= limit {
+        return Ok(());
+    }
     Err(scenario
         .source
-        .wrong(&path, format!("{size} is more than {} can carry", system.name))
+        .wrong(path, format!("{size} is more than {} can carry", system.name))
         .remedy(format!("use at most {limit}, or leave the system out of plan.systems")))
 }
 
@@ -84,6 +93,11 @@ pub fn leave_out_unsupported(scenario: &Scenario, entries: &mut Vec<SystemDriver
             topologies.contains(&entry.system.topology)
         }
     });
+    let loaded = leave_out(scenario, entries, |entry| {
+        scenario.workload.loads.is_empty()
+            || entry.system.workloads.contains(&Kind::Stream)
+                && entry.system.topology == Topology::TwoProcesses
+    });
     let limited = limits_remarks(scenario, entries);
     let kind = kind.name();
     let wanted: Vec<&str> = topologies.iter().map(|topology| topology.name()).collect();
@@ -99,18 +113,35 @@ pub fn leave_out_unsupported(scenario: &Scenario, entries: &mut Vec<SystemDriver
     let roomy = roomy.map(|which| {
         format!("{which}: the largest message has {largest} B, more than they can carry")
     });
-    able.into_iter().chain(roomy).chain(placed).chain(limited).collect()
+    let loaded = loaded.map(|which| {
+        format!("{which}: a load is a stream between two processes, which they do not support")
+    });
+    let left_out = [able, roomy, placed, loaded].into_iter().flatten();
+    left_out.chain(limited).collect()
 }
 
 /// One line for each request about streams that a remaining system does not support.
 fn limits_remarks(scenario: &Scenario, entries: &[SystemDriver]) -> Vec<String> {
     let workload = &scenario.workload;
-    if !workload.kind.is_one_way() {
-        return Vec::new();
-    }
     let mut remarks: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    let own = workload.kind.is_one_way().then_some((String::new(), workload.reliability));
+    let of_load = |load: &Load| (format!(" of the load {:?}", load.name), load.reliability);
+    let reliabilities: Vec<_> = own.into_iter().chain(workload.loads.iter().map(of_load)).collect();
     for entry in entries.iter().filter(|entry| entry.system.missing.is_none()) {
         let system = &entry.system;
+        for (of, asked) in &reliabilities {
+            let given = given(*asked, system);
+            if given != *asked {
+                let (asked, given) = (asked.name(), given.name());
+                let text = format!(
+                    "reliability \"{asked}\"{of} was requested; only \"{given}\" is supported by"
+                );
+                remarks.entry(text).or_default().push(&system.name);
+            }
+        }
+        if !workload.kind.is_one_way() {
+            continue;
+        }
         let streams = &system.streams;
         for (what, asked, most) in [
             ("publishers", &workload.publishers, streams.publishers_max),
@@ -126,13 +157,6 @@ fn limits_remarks(scenario: &Scenario, entries: &[SystemDriver]) -> Vec<String> 
             let text = "back to back is left out: a stream needs a rate unless it calls in one process, \
                         which is not so for";
             remarks.entry(text.to_owned()).or_default().push(&system.name);
-        }
-        let given = given(workload, system);
-        if given != workload.reliability {
-            let (asked, given) = (workload.reliability.name(), given.name());
-            let text =
-                format!("reliability \"{asked}\" was requested; only \"{given}\" is supported by");
-            remarks.entry(text).or_default().push(&system.name);
         }
     }
     let say = |(text, names): (String, Vec<&str>)| {

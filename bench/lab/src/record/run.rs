@@ -47,6 +47,9 @@ pub struct RunRecord {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[serde(rename = "keeping")]
     pub clock_discipline: Vec<[ClockDiscipline; 2]>,
+    /// Counts of the load beside the run; absent without one, or if the run failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load: Option<LoadRecord>,
     /// CPUs to which ping and pong were pinned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pinned: Option<[usize; 2]>,
@@ -60,6 +63,15 @@ pub struct RunRecord {
     pub directory: String,
 }
 
+/// Counts of a load.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LoadRecord {
+    /// Of the end that publishes.
+    pub ping: Done,
+    /// Of the end that takes.
+    pub pong: Done,
+}
+
 /// The samples of a run, as its processes recorded them.
 #[derive(Clone, Debug, Default)]
 pub struct RunSamples {
@@ -71,4 +83,6 @@ pub struct RunSamples {
     pub pong: Vec<Record>,
     /// Across hosts: readings of pong's clock from ping's host, before, during and after the run.
     pub exchanges: Vec<Exchange>,
+    /// The records of the load, whose clocks are those of the run.
+    pub load: Option<Box<RunSamples>>,
 }

@@ -250,7 +250,8 @@ pub(super) fn point<'p>(
     let (is_sized, is_rated) = (is_sized && params.size().is_some(), is_rated && !params.imported);
     let named = named.chain(is_sized.then(|| size(params)));
     let named = named.chain(is_rated.then(|| rate(params.rate_hz))).chain(params.arrivals.clone());
-    named.chain(counts.map(|(_, (number, noun))| plural(number as usize, noun))).collect()
+    let named = named.chain(counts.map(|(_, (number, noun))| plural(number as usize, noun)));
+    named.chain(params.load.as_ref().map(|load| format!("beside {load}"))).collect()
 }
 
 /// The numbers of publishers, subscribers and topics, with their nouns.
@@ -261,7 +262,8 @@ pub(super) fn counts(params: &Params) -> [(u32, &'static str); 3] {
 /// Whether it is a stream of one publisher to one subscriber on one topic, at an even rate.
 pub(super) fn is_one_to_one(workload: Workload, params: &Params) -> bool {
     let is_single = counts(params).iter().all(|(number, _)| *number == 1);
-    workload == Workload::Stream && is_single && params.arrivals.is_none()
+    let is_alone = params.load.is_none();
+    workload == Workload::Stream && is_single && is_alone && params.arrivals.is_none()
 }
 
 /// What is not done with a message, unless it is the default.

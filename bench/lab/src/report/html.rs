@@ -46,7 +46,7 @@ fn with(view: &View, extras: [&Section; 2], downsampling: Downsampling) -> Strin
         floods => glances(view, |group| group.workload == Workload::Flood),
         startups => glances(view, |group| group.workload == Workload::Startup),
         has_sweeps => !sweep::sweeps(view).is_empty(),
-        by_topic => flow::topics(view),
+        at_a_glance => super::at_a_glance(view),
         overviews => flow::overviews(view),
         has_groups => view.groups.iter().any(Group::is_steady) || view.entries().next().is_none(),
         publish_groups => view.publish_groups.iter().map(of_fan).collect::<Vec<_>>(),

@@ -16,6 +16,7 @@ pub(crate) mod format;
 mod glance;
 mod hgrm;
 pub(crate) mod html;
+mod load;
 pub(crate) mod metrics;
 mod packed;
 pub(crate) mod palette;
@@ -138,15 +139,20 @@ impl<'a> Report<'a> {
         let Report { view, .. } = self;
         match format {
             Format::Glance => {
-                let topics = flow::topics(view);
-                let topics = topics.iter().map(|it| format!("\n{}", terminal::print(it, screen)));
-                glance::render(&glance::Glance::new(view), screen) + &topics.collect::<String>()
+                let tables = at_a_glance(view);
+                let tables = tables.iter().map(|it| format!("\n{}", terminal::print(it, screen)));
+                glance::render(&glance::Glance::new(view), screen) + &tables.collect::<String>()
             }
             Format::Table => terminal::render(view, self.extras(), screen),
             Format::Roundtrip => blocks(view, include_str!("assets/roundtrip.txt.jinja")),
             Format::Ddsperf => blocks(view, include_str!("assets/ddsperf.txt.jinja")),
         }
     }
+}
+
+/// The tables of the first screen: by topic of a recording, and beside loads.
+fn at_a_glance(view: &View) -> Vec<document::Table> {
+    flow::topics(view).into_iter().chain(load::tables(view)).collect()
 }
 
 /// Writes a file of a report atomically; if that fails, its former version stays.

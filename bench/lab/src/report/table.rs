@@ -7,7 +7,7 @@ use myelin_bench_kit::protocol::{Transport, Wait, Workload};
 use super::cells::{Notes, latency};
 use super::document::{Column, Part, Table, TableCell, Tone};
 use super::view::{ComparisonClass, Configuration, Entry, Group, Traits, View, WaitStyle};
-use super::{flow, format};
+use super::{flow, format, load};
 use crate::lists::distinct;
 use crate::scenario::Tuning;
 use crate::stats::verdict::{Kind, Verdict};
@@ -16,7 +16,8 @@ use crate::stats::verdict::{Kind, Verdict};
 pub(super) fn figures(view: &View) -> Vec<Part> {
     let part = |title, tables| Part { title, tables, ..Part::default() };
     let of = |group: &Group| part(group.title(), tables(group));
-    let overviews = part(String::new(), flow::overviews(view));
+    let overviews = flow::overviews(view).into_iter().chain(load::tables(view)).collect();
+    let overviews = part(String::new(), overviews);
     view.groups
         .iter()
         .map(of)

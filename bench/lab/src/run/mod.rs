@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use myelin_bench_kit::protocol::{Network, Prepare, Role, Topology, Wait, Workload};
+use myelin_bench_kit::protocol::{Network, PORTS, Prepare, Role, Topology, Wait, Workload};
 use myelin_bench_kit::samples::SampleFile;
 
 use crate::host::{Across, ProcessId};
@@ -50,6 +50,8 @@ pub struct RunSpec<'a> {
     pub directory: PathBuf,
     /// Records to make room for, for each publisher.
     pub capacity: u64,
+    /// What the processes of the load do, if there is one.
+    pub(crate) load: Option<LoadSpec>,
     /// The two hosts; absent on one host.
     pub(crate) across: Option<Across>,
     /// Set when the user interrupts the session.
@@ -58,8 +60,16 @@ pub struct RunSpec<'a> {
     pub ends_early: bool,
 }
 
+/// What the processes of a load do.
+pub(crate) struct LoadSpec {
+    /// The driver's order; role and files are filled in later.
+    pub prepare: Prepare,
+    /// Records to make room for.
+    pub capacity: u64,
+}
+
 impl RunSpec<'_> {
-    /// The processes of `role`. A run in one process has only ping's.
+    /// The measuring processes of `role`. A run in one process has only ping's.
     pub(super) fn processes_of(&self, role: Role) -> impl Iterator<Item = ProcessId> + use<> {
         let one_way = self.prepare.workload.is_one_way() && !self.is_one_process();
         let count = match role {
@@ -69,12 +79,25 @@ impl RunSpec<'_> {
             Role::Daemon => 1 + u32::from(self.across.is_some()),
             Role::Clock => 2 * u32::from(self.across.is_some()),
         };
-        (0..count).map(move |index| ProcessId { role, index })
+        (0..count).map(move |index| ProcessId { index, ..ProcessId::first(role) })
     }
 
-    /// Records that one process of `role` has room for.
-    pub(super) fn capacity_of(&self, role: Role) -> u64 {
-        match (role, self.prepare.workload) {
+    /// The load's process of `role`, ping or pong.
+    pub(super) fn load_of(&self, role: Role) -> Option<ProcessId> {
+        self.load.as_ref().map(|_| ProcessId { is_load: true, ..ProcessId::first(role) })
+    }
+
+    /// The order for the process `id`; role and files are filled in later.
+    pub(super) fn prepare_of(&self, id: ProcessId) -> &Prepare {
+        self.load.as_ref().filter(|_| id.is_load).map_or(&self.prepare, |load| &load.prepare)
+    }
+
+    /// Records that the process `id` has room for.
+    pub(super) fn capacity_of(&self, id: ProcessId) -> u64 {
+        if let Some(load) = self.load.as_ref().filter(|_| id.is_load) {
+            return load.capacity;
+        }
+        match (id.role, self.prepare.workload) {
             // The subscribers of a publish run poll and count, but record nothing.
             (Role::Pong, Workload::Publish) => 0,
             (Role::Pong, _) => self.capacity * u64::from(self.prepare.publishers),
@@ -92,6 +115,12 @@ impl RunSpec<'_> {
         self.across.as_ref().map(|across| across.network[host].clone())
     }
 
+    /// The same with the ports of the process `id`.
+    pub(super) fn network_of(&self, id: ProcessId, host: usize) -> Option<Network> {
+        let first = if id.is_load { PORTS } else { 0 };
+        self.network(host).map(|network| Network { port: network.port + first, ..network })
+    }
+
     /// The interface of `host` that carries messages outside of shared memory.
     pub(super) fn interface(&self, host: usize) -> &str {
         self.across.as_ref().map_or("lo", |across| &across.network[host].interface)
@@ -101,8 +130,10 @@ impl RunSpec<'_> {
         waits(&self.entry.system, self.prepare.workload)
     }
 
-    pub(super) fn settings(&self, role: Role) -> Settings {
-        Settings::of(self.tuning, role, self.wait(), self.cpus, self.priority)
+    /// How to start a process; a load is never tuned.
+    pub(super) fn settings(&self, id: ProcessId) -> Settings {
+        let tuning = if id.is_load { Tuning::Default } else { self.tuning };
+        Settings::of(tuning, id.role, self.wait(), self.cpus, self.priority)
     }
 }
 

@@ -76,25 +76,27 @@ impl<'a, 'h> Processes<'a, 'h> {
         let side = self.side_of(id);
         // Without a pong process, ping writes pong's records and places pong's thread.
         let (pong_capacity, pong) = if spec.is_one_process() {
-            (Some(spec.capacity_of(Role::Pong)), spec.settings(Role::Pong))
+            let pong = ProcessId::first(Role::Pong);
+            (Some(spec.capacity_of(pong)), spec.settings(pong))
         } else {
             (None, Settings::default())
         };
-        let looks = matches!(spec.prepare.workload, Workload::Flood | Workload::Startup);
+        let order = spec.prepare_of(id);
+        let looks = matches!(order.workload, Workload::Flood | Workload::Startup);
         let measures = matches!(id.role, Role::Ping | Role::Pong);
         let prepare = Prepare {
             role: id.role,
             index: id.index,
             pong_cpu: pong.cpu.and_then(|cpu| u32::try_from(cpu).ok()),
             pong_fifo: pong.priority,
-            network: spec.network(side),
-            ..spec.prepare.clone()
+            network: spec.network_of(id, side),
+            ..order.clone()
         };
         let begin_ns = self.hosts[side].start(ProcessSpec {
             id,
             executable: spec.entry.executable.clone(),
-            settings: spec.settings(id.role),
-            capacity: measures.then(|| spec.capacity_of(id.role)),
+            settings: spec.settings(id),
+            capacity: measures.then(|| spec.capacity_of(id)),
             pong_capacity: pong_capacity.filter(|_| id.role == Role::Ping),
             reads_taken_counter: looks && id.role == Role::Ping,
             prepare,
@@ -133,10 +135,12 @@ impl<'a, 'h> Processes<'a, 'h> {
         &self.ready
     }
 
-    /// Sum of the counts of all processes of `role`; a missing count is 0.
-    pub(super) fn counts(&self, role: Role) -> Done {
+    /// Sum of the counts of all measuring processes of `role`, or of those of the load; a missing
+    /// count is 0.
+    pub(super) fn counts(&self, role: Role, is_load: bool) -> Done {
         let mut all = Done::default();
-        for (_, done) in self.done.iter().filter(|(id, _)| id.role == role) {
+        let is_of = |id: &ProcessId| id.role == role && id.is_load == is_load;
+        for (_, done) in self.done.iter().filter(|(id, _)| is_of(id)) {
             add(&mut all, done);
         }
         all
@@ -165,24 +169,28 @@ impl<'a, 'h> Processes<'a, 'h> {
         distinct(at_start.chain(at_end).cloned())
     }
 
-    fn files(&self, role: Role) -> impl Iterator<Item = Arc<SampleFile>> {
+    fn files(&self, role: Role, is_load: bool) -> impl Iterator<Item = Arc<SampleFile>> {
         let files = self.hosts.iter().flat_map(|host| host.files());
-        files.filter(move |(id, _)| id.role == role).map(|(_, file)| file)
+        let is_of = move |id: &ProcessId| id.role == role && id.is_load == is_load;
+        files.filter(move |(id, _)| is_of(id)).map(|(_, file)| file)
     }
 
-    /// The records of all processes of `role`, one process after the other.
-    pub(super) fn records(&mut self, role: Role) -> Result<Vec<Record>, Failure> {
+    /// The records of these processes, one after the other.
+    pub(super) fn records(
+        &mut self,
+        ids: impl IntoIterator<Item = ProcessId>,
+    ) -> Result<Vec<Record>, Failure> {
         let mut records = Vec::new();
-        for id in self.spec.processes_of(role) {
+        for id in ids {
             let side = self.side_of(id);
             records.append(&mut self.hosts[side].records(id)?);
         }
         Ok(records)
     }
 
-    /// Messages that the pings have exchanged so far.
-    pub(super) fn exchanges(&self) -> u64 {
-        self.files(Role::Ping).map(|file| file.exchanges()).sum()
+    /// Messages that the measuring pings, or that of the load, have exchanged so far.
+    pub(super) fn exchanges(&self, is_load: bool) -> u64 {
+        self.files(Role::Ping, is_load).map(|file| file.exchanges()).sum()
     }
 
     /// The view of the run for an observer.
@@ -192,8 +200,8 @@ impl<'a, 'h> Processes<'a, 'h> {
             .collect();
         Running {
             prepare: Prepare { network: self.spec.network(0), ..self.spec.prepare.clone() },
-            pings: self.files(Role::Ping).collect(),
-            pongs: self.files(Role::Pong).collect(),
+            pings: self.files(Role::Ping, false).collect(),
+            pongs: self.files(Role::Pong, false).collect(),
             processes,
         }
     }
@@ -223,7 +231,7 @@ impl<'a, 'h> Processes<'a, 'h> {
     pub(super) fn wait_ready(&mut self, role: Role) -> Result<(), Failure> {
         let limit = Duration::from_nanos(self.spec.prepare.match_timeout_ns) + READY_SLACK;
         let complaint = format!("was not ready after {} s", limit.as_secs());
-        self.wait(limit, &complaint, |this| this.first_without(role, &this.ready))
+        self.wait(limit, &complaint, |this| this.first_without(|id| id.role == role, &this.ready))
     }
 
     /// Whether the user has interrupted a run that can end early, and it has not been told so yet.
@@ -240,11 +248,14 @@ impl<'a, 'h> Processes<'a, 'h> {
     /// Tells all of `role` to stop, and waits until they are done.
     pub(super) fn stop(&mut self, role: Role, limit: Duration) -> Result<(), Failure> {
         self.send(role, &Command::Stop)?;
-        self.wait(limit, "did not stop", |this| this.first_without(role, &this.done))
+        self.wait(limit, "did not stop", |this| {
+            this.first_without(|id| id.role == role, &this.done)
+        })
     }
 
-    pub(super) fn are_done(&self, role: Role) -> bool {
-        self.first_without(role, &self.done).is_none()
+    /// Whether all started processes that are `of` these have ended their part.
+    pub(super) fn are_done(&self, of: impl Fn(&ProcessId) -> bool) -> bool {
+        self.first_without(of, &self.done).is_none()
     }
 
     fn wait(
@@ -263,9 +274,13 @@ impl<'a, 'h> Processes<'a, 'h> {
         Ok(())
     }
 
-    fn first_without<T>(&self, role: Role, said: &BTreeMap<ProcessId, T>) -> Option<ProcessId> {
+    fn first_without<T>(
+        &self,
+        of: impl Fn(&ProcessId) -> bool,
+        said: &BTreeMap<ProcessId, T>,
+    ) -> Option<ProcessId> {
         let mut started = self.started.iter().copied();
-        started.find(|id| id.role == role && !said.contains_key(id))
+        started.find(|id| of(id) && !said.contains_key(id))
     }
 
     /// Handles the next message of a process, or returns after a while.

@@ -139,6 +139,7 @@ impl Workload {
         }
         self.check_recording(source)?;
         self.check_modules(source)?;
+        self.check_loads(source)?;
         self.check_arrivals(source)
     }
 
@@ -168,6 +169,31 @@ impl Workload {
             if let Some(twin) = before.iter().find(|other| sends(other) == sends(module)) {
                 let text = format!("{:?} sends the same messages as {:?}", module.name, twin.name);
                 return Err(wrong(text).remedy("leave out one of the two"));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_loads(&self, source: &Source) -> Checked {
+        for (place, load) in self.loads.iter().enumerate() {
+            let wrong = |key: &str, text: String| {
+                source.wrong(&format!("workload.loads.{place}{key}"), text)
+            };
+            if self.loads[..place].iter().any(|other| other.name == load.name) {
+                let text = format!("two are named {:?}", load.name);
+                return Err(wrong("", text).remedy("give each its own name"));
+            }
+            for rate_hz in &self.rate_hz {
+                let Some(seconds) = self.measured_s(*rate_hz) else {
+                    let text = "nothing says how long it runs: messages go back to back";
+                    let remedy = "give duration_s, or rate_hz in messages a second";
+                    return Err(wrong("", text.into()).remedy(remedy));
+                };
+                if seconds * load.rate_hz < 1.0 {
+                    let text = format!("{:?} sends nothing in {seconds} s", load.name);
+                    let remedy = "use a longer run, or a higher rate";
+                    return Err(wrong(".rate_hz", text).remedy(remedy));
+                }
             }
         }
         Ok(())

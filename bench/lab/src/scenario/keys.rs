@@ -63,6 +63,12 @@ pub(super) const KEYS: &[Key] = &[
     key("workload.modules.name", Owners(&[Stream], ""), Word(32)),
     key("workload.modules.payload_bytes", Owners(&[Stream], ""), PAYLOAD_BYTES),
     key("workload.modules.rate_hz", Owners(&[Stream], ""), Rate),
+    key("workload.loads", LOADED, Any),
+    key("workload.loads.name", LOADED, Word(32)),
+    key("workload.loads.payload_bytes", LOADED, PAYLOAD_BYTES),
+    key("workload.loads.rate_hz", LOADED, Rate),
+    key("workload.loads.reliability", LOADED, Any),
+    key("workload.loads.depth", LOADED, DEPTH),
     key("workload.recording", REPLAY, Any),
     key("workload.recording.file", REPLAY, Any),
     key("workload.recording.topics", REPLAY, Any),
@@ -74,7 +80,7 @@ pub(super) const KEYS: &[Key] = &[
     key("workload.publishers", Owners(&[Stream], ""), PROCESSES),
     key("workload.topics", Owners(&[Stream, Startup], ""), Number(1.0, 1e4)),
     key("workload.reliability", ONE_WAY, Any),
-    key("workload.depth", ONE_WAY, Number(1.0, 1e6)),
+    key("workload.depth", ONE_WAY, DEPTH),
     key("workload.rate_hz", RATED, Rate),
     key("workload.messages", MEASURED, MESSAGES),
     key("workload.duration_s", LIMITED, Seconds),
@@ -112,6 +118,7 @@ pub(super) const KEYS: &[Key] = &[
 pub(super) const KINDS: [Kind; 7] = [Roundtrip, Publish, Stream, Image, Flood, Startup, Replay];
 const ALL: Owners = Owners(&KINDS, "");
 const STREAMS: Owners = Owners(&[Stream, Image], "");
+const LOADED: Owners = Owners(&[Roundtrip, Stream, Image], "");
 const REPLAY: Owners = Owners(&[Replay], "");
 const ONE_WAY: Owners =
     Owners(&[Stream, Image, Flood, Startup, Replay], "only one-way workloads have it");
@@ -139,6 +146,7 @@ const TIMED: Owners = Owners(
     "use warmup_messages instead; a start-up has no warm-up",
 );
 const PAYLOAD_BYTES: Rule = Number(0.0, (1 << 30) as f64);
+const DEPTH: Rule = Number(1.0, 1e6);
 const MESSAGES: Rule = Number(0.0, 1e9);
 const RUNS: Rule = Number(1.0, 1e3);
 const CPU: Rule = Number(0.0, 4_095.0);

@@ -84,6 +84,10 @@ pub struct Workload {
     /// Named pairs of size and rate for streams; they replace sizes and rates as parameter points.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub modules: Vec<Module>,
+    /// Streams that the system carries at the same time, between the same hosts in the same
+    /// direction. Each is a parameter point, beside the point without any.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub loads: Vec<Load>,
     /// The recording of a replay.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recording: Option<Recording>,
@@ -132,6 +136,7 @@ impl Default for Workload {
             frames,
             arrivals,
             modules,
+            loads: Vec::new(),
             recording: None,
             replay: None,
             subscribers,
@@ -194,17 +199,42 @@ impl Workload {
         if let Some(replay) = &self.replay {
             return Some(self.warmup_s + replay.seconds);
         }
+        Some(self.measured_s(rate_hz)? + self.warming_s(rate_hz))
+    }
+
+    /// An upper limit of the measured time of a run; `None` if nothing limits it.
+    fn measured_s(&self, rate_hz: Option<f64>) -> Option<f64> {
         let longest = self.arrivals.iter().map(|case| case.arrivals.period_factor);
         let longest = longest.fold(1.0, f64::max);
-        let by_rate = |messages: u64| rate_hz.map(|rate| messages as f64 / rate);
-        let by_count = by_rate(self.messages).filter(|_| self.messages > 0);
+        let by_count = rate_hz.map(|rate| self.messages as f64 / rate);
+        let by_count = by_count.filter(|_| self.messages > 0);
         let by_time = (self.duration_s > 0.0).then_some(self.duration_s);
-        let measured = match (by_count.map(|seconds| seconds * (1.0 + longest) / 2.0), by_time) {
+        match (by_count.map(|seconds| seconds * (1.0 + longest) / 2.0), by_time) {
             (Some(count), Some(time)) => Some(count.min(time)),
             (count, time) => count.or(time),
-        };
-        let by_messages = || by_rate(self.warmup_messages).unwrap_or(0.0);
-        Some(measured? + if self.warmup_s > 0.0 { self.warmup_s } else { by_messages() })
+        }
+    }
+
+    /// The duration of the warm-up; 0 if it is a number of messages back to back.
+    fn warming_s(&self, rate_hz: Option<f64>) -> f64 {
+        let by_messages = || rate_hz.map_or(0.0, |rate| self.warmup_messages as f64 / rate);
+        if self.warmup_s > 0.0 { self.warmup_s } else { by_messages() }
+    }
+
+    /// The workload of `load` beside this one at `rate_hz`: it is warmed up and measured for the
+    /// same time.
+    pub(crate) fn of_load(&self, load: &Load, rate_hz: Option<f64>) -> Workload {
+        Workload {
+            kind: Kind::Stream,
+            payload_bytes: vec![load.payload_bytes],
+            rate_hz: vec![Some(load.rate_hz)],
+            reliability: load.reliability,
+            depth: load.depth,
+            duration_s: self.measured_s(rate_hz).unwrap_or(0.0),
+            warmup_messages: 0,
+            warmup_s: self.warming_s(rate_hz),
+            ..Workload::default()
+        }
     }
 }
 
@@ -237,6 +267,28 @@ pub struct Module {
     pub payload_bytes: u64,
     /// Messages a second.
     pub rate_hz: f64,
+}
+
+/// A stream beside the measured messages: by the same system, from the same host to the same other
+/// one, in two processes of its own, without tuning.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Load {
+    /// Its name in reports: a plain word.
+    pub name: String,
+    /// Bytes of each message.
+    pub payload_bytes: u64,
+    /// Messages a second.
+    pub rate_hz: f64,
+    /// Reliability to request from systems that offer the choice.
+    #[serde(default)]
+    pub reliability: Reliability,
+    /// Messages kept for a slow subscriber.
+    #[serde(default = "depth_default")]
+    pub depth: u32,
+}
+
+fn depth_default() -> u32 {
+    DEPTH_DEFAULT
 }
 
 /// The systems, and how often they run.

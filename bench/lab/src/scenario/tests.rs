@@ -445,3 +445,58 @@ fn ping_and_pong_need_different_cpus() {
     refused(&with("ping_cpu = 1\npong_cpu = 1"), &[("", "", "16: pong_cpu: the same as ping_cpu")]);
     refused(&with("priority = 100"), &[("", "", "15: priority: 100 is out of range; use 1 to 99")]);
 }
+
+const LOADED: &str = "name = \"x\"\n\n[workload]\nkind = \"stream\"\npayload_bytes = [64]\n\
+    rate_hz = [1000]\nduration_s = 10\nloads = [\n  \
+    { name = \"images\", payload_bytes = 1048576, rate_hz = 5, reliability = \"reliable\", depth = 4 },\n  \
+    { name = \"points\", payload_bytes = 65536, rate_hz = 10 },\n]\n\n[plan]\n\
+    systems = [\"os.*\"]\ntunings = [\"default\"]\nruns = 3\n";
+
+#[test]
+fn a_load_is_a_stream_as_long_as_the_run_beside_it() {
+    let workload = workload(LOADED);
+    let points = &workload.loads[1];
+    assert_eq!((points.depth, points.reliability), (DEPTH_DEFAULT, Reliability::BestEffort));
+    let load = workload.of_load(&workload.loads[0], Some(1000.0));
+    assert_eq!(
+        (load.kind, load.payload_bytes, load.rate_hz),
+        (Kind::Stream, vec![1 << 20], vec![Some(5.0)])
+    );
+    assert_eq!((load.reliability, load.depth), (Reliability::Reliable, 4));
+    assert_eq!((load.warmup_s, load.duration_s, load.messages), (1.0, 10.0, 0));
+    let by_count =
+        parse(&LOADED.replace("duration_s = 10", "messages = 5000\nwarmup_messages = 500"));
+    let by_count = by_count.unwrap().workload;
+    let load = by_count.of_load(&by_count.loads[0], Some(1000.0));
+    assert_eq!(
+        (load.warmup_s, load.duration_s),
+        (0.5, 5.0),
+        "the messages of the run take as long"
+    );
+}
+
+#[test]
+fn a_load_has_a_name_and_a_run_of_known_length() {
+    refused(
+        LOADED,
+        &[
+            ("depth = 4", "dept = 4", "9: unknown field `dept`; did you mean `depth`?"),
+            ("depth = 4", "depth = 0", "9: depth: 0 is out of range"),
+            ("rate_hz = 5", "rate_hz = \"max\"", "9: "),
+            ("\"points\"", "\"images\"", "10: loads: two are named \"images\""),
+            ("\"points\"", "\"a b\"", "10: name: \"a b\" is not a plain word"),
+            ("rate_hz = 10 ", "rate_hz = 0.05 ", "10: rate_hz: \"points\" sends nothing in 10 s"),
+            ("\"stream\"", "\"flood\"", "6: rate_hz: not a key of kind \"flood\""),
+            (
+                "[1000]\nduration_s = 10",
+                "[\"max\"]\nmessages = 10",
+                "9: loads: nothing says how long",
+            ),
+        ],
+    );
+    let startup =
+        LOADED.replace("rate_hz = [1000]\nduration_s = 10\n", "").replace("stream", "startup");
+    let error = error_of(&startup);
+    let expected = "it belongs to kind \"roundtrip\", \"stream\", \"image\"";
+    assert!(error.contains("loads: not a key") && error.contains(expected), "{error}");
+}

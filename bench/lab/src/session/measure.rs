@@ -18,7 +18,7 @@ use crate::progress::{Progress, Title};
 use crate::record::{Folder, RunRecord, RunSamples};
 use crate::registry::SystemDriver;
 use crate::run::execute::execute;
-use crate::run::{Failure, RunSpec, tuning_notes};
+use crate::run::{Failure, LoadSpec, RunSpec, tuning_notes};
 use crate::scenario::{Topology, Tuning};
 use crate::shell;
 use crate::summary::Cell;
@@ -197,6 +197,10 @@ impl<'a> Measuring<'a> {
         if let Some(recording) = &mut prepare.recording {
             recording.trace = std::path::absolute(self.folder.trace_path(scenario))?;
         }
+        let load = self
+            .plan
+            .prepare_load(cell, run)
+            .map(|(prepare, capacity)| LoadSpec { prepare, capacity: capacity.min(RECORDS_MAX) });
         let mut spec = RunSpec {
             entry,
             prepare,
@@ -205,6 +209,7 @@ impl<'a> Measuring<'a> {
             priority: scenario.tuning.priority,
             directory: std::path::absolute(self.folder.path())?.join(&directory),
             capacity: scenario.workload.records_at_most(cell.rate_hz).min(RECORDS_MAX),
+            load,
             across: None,
             interrupted: self.interrupted,
             ends_early: self.ends_early,

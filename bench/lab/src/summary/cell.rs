@@ -12,8 +12,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    ClockFigures, CutFigures, Distribution, FurtherSubscriber, Params, Placement, ProcessUse,
-    Repeats, TopicFigures,
+    ClockFigures, CutFigures, Distribution, FurtherSubscriber, LoadFigures, Params, Placement,
+    ProcessUse, Repeats, TopicFigures,
 };
 use crate::scenario::Tuning;
 
@@ -392,6 +392,20 @@ cell! {
              of a single subscriber";
         imported => Cell Neither IMPORTED "whether the messages are those of an imported trace"
             = |cell| cell.params.imported.then(|| true.to_string());
+        load => Cell Neither LOADED "the load beside these messages; empty: alone"
+            = |cell| cell.params.load.clone();
+        load_sent_per_s => Sum Higher LOADED "messages of the load published a second"
+            = |cell| load(cell, |it| it.sent_per_s);
+        load_received_per_s => Sum Higher LOADED "messages of the load taken a second"
+            = |cell| load(cell, |it| it.received_per_s);
+        load_lost => Sum Lower LOADED "messages of the load never taken"
+            = |cell| load(cell, |it| Some(it.lost));
+        load_cpu_us_per_message => Sum Lower LOADED
+            "CPU of the two processes of the load for each of its messages"
+            = |cell| load(cell, |it| it.cpu_us_per_message);
+        load_one_way_us => Pooled Lower LOADED
+            "one way of the load, from the time a message was due"
+            = |cell| load(cell, |it| it.one_way_us);
     }
     others {
         /// The parameter point.
@@ -419,6 +433,9 @@ cell! {
         /// workloads.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         by_topic: Vec<TopicFigures>;
+        /// The load beside these messages; absent without one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        load: Option<LoadFigures>;
         /// The effect of a cut of the link, for each run that had one; absent if none had.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         cuts: Vec<CutFigures>;
@@ -513,6 +530,7 @@ const OBSERVED: Has = Some(|cell| cell.observation_cpu_percent.is_some());
 const REPEATED: Has = Some(|cell| cell.repeats.is_some());
 const TWO_CLOCKS: Has = Some(|cell| cell.clock.is_some());
 const IMPORTED: Has = Some(|cell| cell.params.imported);
+const LOADED: Has = Some(|cell| cell.params.load.is_some());
 const RECORDED: Has = Some(|cell| cell.params.recording.is_some());
 const UNSETTLED: Has = Some(|cell| cell.unsettled_runs > 0);
 
@@ -561,6 +579,10 @@ fn is_startup(cell: &Cell) -> bool {
 
 fn clock(cell: &Cell, of: fn(&ClockFigures) -> f64) -> Option<f64> {
     cell.clock.as_ref().map(of)
+}
+
+fn load<T>(cell: &Cell, of: fn(&LoadFigures) -> Option<T>) -> Option<T> {
+    cell.load.as_ref().and_then(of)
 }
 
 fn same_cpu_share(cell: &Cell) -> Option<f64> {

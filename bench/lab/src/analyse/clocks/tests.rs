@@ -112,6 +112,7 @@ fn pongs_stamps_are_mapped_to_pings_clock_and_missing_ones_stay_missing() {
         ping: vec![taken],
         pong: vec![taken, Record::default()],
         exchanges: asked(3, &|at_ns| shift.apply(at_ns)),
+        load: None,
     };
     let before = samples.clone();
     let clocks = apply(&mut samples, &[]);
@@ -138,7 +139,7 @@ fn namespaces_of_one_machine_have_one_clock() {
     let taken = Record { id: 7, take_return_ns: BEGIN_NS, ..Record::default() };
     let applied = |names| {
         let (ping, pong, exchanges) = (vec![taken], vec![taken], exchanges.clone());
-        let mut samples = RunSamples { ping, pong, exchanges };
+        let mut samples = RunSamples { ping, pong, exchanges, load: None };
         let clocks = apply(&mut samples, &clock_discipline(names));
         (clocks, samples.pong[0].take_return_ns)
     };
