@@ -19,8 +19,8 @@ use crate::protocol::writer::{self, say};
 use crate::protocol::{Command, Description, Done, Event, PROTOCOL, Prepare, Ready, Role};
 use crate::samples::SampleFile;
 
-/// The whole `main` of a driver: `describe`, `check`, `clean` or `run`. The lab adds the role after
-/// `run`, but only for readers of the process list; the protocol determines the role.
+/// The whole `main` of a driver: `describe`, `check`, `clean` or `run`. The lab adds the name of the
+/// process after `run`, but only for readers of the process list; the protocol determines the role.
 pub fn main(driver: &dyn Driver) -> ExitCode {
     act(driver, &std::env::args().nth(1).unwrap_or_default())
 }

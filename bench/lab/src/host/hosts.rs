@@ -293,8 +293,8 @@ fn ways(hosts: &mut [RemoteHost]) -> Result<[Network; 2], String> {
     Ok(networks)
 }
 
-/// The first port of the run with this number; those of its load follow. Consecutive runs have different ports, because TCP
-/// may keep a port for a minute after use (TIME_WAIT).
+/// The first port of the run with this number; those of its load follow. Consecutive runs have
+/// different ports, because TCP may keep a port for a minute after use (TIME_WAIT).
 pub(crate) fn port_of(run: u32) -> u16 {
     let session = std::process::id() % 1000;
     FIRST_PORT + 2 * PORTS * ((session + run) % RUNS_OF_PORTS) as u16

@@ -17,7 +17,7 @@ use myelin_bench_kit::samples::{Record, SampleFile};
 use rustix::fs::MemfdFlags;
 use rustix::process::{Pid, Signal};
 
-use super::{Host, ProcessId, ProcessMessage, ProcessSpec, RunOnHost, role_name};
+use super::{Host, ProcessId, ProcessMessage, ProcessSpec, RunOnHost};
 use crate::cgroup::Throttling;
 use crate::observe::{Observation, SAMPLES_NAME, Sampler, Snapshot};
 use crate::registry;
@@ -251,7 +251,7 @@ impl Process {
         messages: Sender<ProcessMessage>,
     ) -> std::io::Result<Self> {
         let mut command = process::Command::new(executable);
-        command.args(["run", role_name(id.role)]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.args(["run", &id.to_string()]).stdin(Stdio::piped()).stdout(Stdio::piped());
         command.stderr(File::create(log)?).process_group(0);
         settings.apply_to(&mut command);
         let inherited: Vec<_> = samples.iter().map(|samples| samples.as_raw_fd()).collect();

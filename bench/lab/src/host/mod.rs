@@ -162,8 +162,8 @@ pub(crate) trait Host: Send {
         Vec::new()
     }
 
-    /// Begins to observe the measuring processes and the daemons, but not the load. The first snapshot has been taken
-    /// when it returns.
+    /// Begins to observe the measuring processes and the daemons, but not the load. The first
+    /// snapshot has been taken when it returns.
     fn observe(&mut self, daemons: &[u32]) -> Result<(), String>;
 
     /// What was observed since, in total and over time.

@@ -99,32 +99,25 @@ impl CellPlan {
         parts.join("-")
     }
 
-    /// The cell of its load, as if that was measured alone.
-    fn of_load(&self, load: &Load) -> CellPlan {
-        CellPlan {
-            scenario: self.scenario,
-            system: self.system.clone(),
-            tuning: Tuning::Default,
-            topology: self.topology,
-            payload_bytes: load.payload_bytes,
-            rate_hz: Some(load.rate_hz),
-            subscribers: 1,
-            frame: None,
-            arrivals: None,
-            publishers: 1,
-            topics: 1,
-            reliability: load.reliability,
-            module: None,
-            load: None,
-            imported: None,
-        }
-    }
-
     /// Its load as a cell of a scenario of its own; `None` without one.
     pub(crate) fn beside(&self, scenario: &Scenario) -> Option<(Scenario, CellPlan)> {
         let load = self.load.as_ref()?;
         let workload = scenario.workload.of_load(load, self.rate_hz);
-        Some((Scenario { workload, ..scenario.clone() }, self.of_load(load)))
+        let plan = CellPlan {
+            tuning: Tuning::Default,
+            payload_bytes: load.payload_bytes,
+            rate_hz: Some(load.rate_hz),
+            subscribers: 1,
+            publishers: 1,
+            topics: 1,
+            reliability: load.reliability,
+            frame: None,
+            arrivals: None,
+            module: None,
+            load: None,
+            ..self.clone()
+        };
+        Some((Scenario { workload, ..scenario.clone() }, plan))
     }
 }
 

@@ -52,12 +52,12 @@ fn table<'a>(group: &Group<'a>, alone: &Group<'a>, payload: u64) -> Option<Table
     Some(Table { notes: notes.0, ..table })
 }
 
-/// `64 B at 1000 Hz alone, and beside images (10 MiB at 5 Hz): …`.
+/// `command-beside-images: 64 B, 1000 Hz, alone and beside images (10 MiB at 5 Hz): …`.
 fn caption(group: &Group, payload: u64, load: &LoadFigures) -> String {
     let params = group.params();
     format!(
-        "{}: {}, {}, alone and beside {} ({} at {}): {}, µs; ×: beside ÷ alone, with the interval over \
-         runs",
+        "{}: {}, {}, alone and beside {} ({} at {}): {}, µs; ×: beside ÷ alone, with the interval \
+         over runs",
         group.scenario,
         group.size(payload),
         format::rate(params.rate_hz),

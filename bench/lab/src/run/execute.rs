@@ -146,8 +146,9 @@ fn start(
     Ok(())
 }
 
-/// Waits until all measuring pings are done, or the load's; gives up if they exchange nothing for too long. If it ends
-/// them early, it returns what was observed until then: the processes end at once.
+/// Waits until all measuring pings are done, or the load's; gives up if they exchange nothing for
+/// too long. If it ends them early, it returns what was observed until then: the processes end at
+/// once.
 fn wait_done(
     spec: &RunSpec<'_>,
     processes: &mut Processes<'_, '_>,

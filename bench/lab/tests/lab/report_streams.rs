@@ -22,8 +22,15 @@ fn row<'t>(text: &'t str, label: &str) -> Vec<&'t str> {
     found.unwrap_or_else(|| panic!("no row {label:?} in\n{text}")).split_whitespace().collect()
 }
 
-fn all() -> [Analysis; 5] {
-    [robot::sizes(), robot::rates(), robot::fan_out(), robot::modules(), robot::extremes()]
+fn all() -> [Analysis; 6] {
+    [
+        robot::sizes(),
+        robot::rates(),
+        robot::fan_out(),
+        robot::modules(),
+        robot::extremes(),
+        robot::beside(),
+    ]
 }
 
 #[test]
@@ -270,4 +277,47 @@ fn formats_of_half_round_trips_omit_one_way_cells() {
             assert_eq!(terminal(&analysis, format, Screen::default()), "");
         }
     }
+}
+
+#[test]
+fn messages_beside_a_load_stand_beside_the_same_alone() {
+    let analysis = robot::beside();
+    let text = table(&analysis, 250);
+    let caption = "command-beside-images: 64 B, 1000 Hz, alone and beside images (10 MiB at 5 Hz): one-way latency, µs";
+    let (_, beside) = text.split_once(caption).unwrap_or_else(|| panic!("{text}"));
+    // p50, p99 and largest: alone, beside, ratio; the load: a second, lost, p50 and largest, CPU.
+    let expected = [
+        "52.0", "156", "3.00×", "156", "468", "3.00×", "468", "1404", "3.00×", "5.0", "0", "90000",
+        "810000", "6400",
+    ];
+    assert_eq!(row(beside, "myelin.shm-block tuned"), expected, "{beside}");
+    let lossy = row(beside, "cyclonedds.udp tuned");
+    assert_eq!(lossy[9..11], ["4.0", "20.0"], "{beside}");
+    let invalid = row(beside, "iceoryx2.event tuned");
+    let expected = ["61.0¹", "✗183", "–", "183", "✗549", "–"];
+    assert_eq!(invalid[..6], expected, "{beside}");
+    assert!(beside.contains("the load: no message was taken"), "{beside}");
+    // The interval of the ratio is that of the runs, which wander by a hundredth.
+    let (_, below) = beside.split_once("cyclonedds.udp tuned").unwrap();
+    let interval = below.lines().nth(1).unwrap().split_whitespace().collect::<Vec<_>>();
+    assert!(interval.iter().all(|it| it.contains("2.9") || it.contains("3.0")), "{interval:?}");
+
+    let glance = terminal(&analysis, Format::Glance, Screen { width: 250, colour: false });
+    assert!(glance.contains(caption), "{glance}");
+    for name in ["report.md", "report.html"] {
+        assert!(
+            file(&analysis, name).contains("alone and beside images (10 MiB at 5 Hz)"),
+            "{name}"
+        );
+    }
+    let csv = file(&analysis, "summary.csv");
+    let (head, rows) = csv.split_once('\n').unwrap();
+    let at = |name: &str| head.split(',').position(|it| it == name).expect(name);
+    let of = |row: &str, name| row.split(',').nth(at(name)).unwrap().to_owned();
+    let (alone, loaded) = (rows.lines().nth(1).unwrap(), rows.lines().nth(6).unwrap());
+    let names = ["load", "load_received_per_s", "load_lost", "load_one_way_us_p50"];
+    assert_eq!(names.map(|name| of(loaded, name)), ["images", "4", "10", "90000"]);
+    assert_eq!(names.map(|name| of(alone, name)), [""; 4]);
+    let without = file(&robot::rates(), "summary.csv");
+    assert!(!without.contains(",load"), "columns that no cell has");
 }

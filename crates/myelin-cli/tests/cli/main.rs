@@ -4,6 +4,7 @@ mod advice_peers;
 mod bad_input;
 mod bag;
 mod baseline;
+mod beside;
 mod by_hand;
 mod clocks;
 mod commands;

@@ -36,7 +36,7 @@ fn run(folder: &Path, file: &str) -> (Output, PathBuf) {
 }
 
 /// Whether this process may make namespaces; says so if not.
-fn may_make_hosts() -> bool {
+pub fn may_make_hosts() -> bool {
     let mut command = Command::new("true");
     // SAFETY: one async-signal-safe system call between fork and exec.
     unsafe {

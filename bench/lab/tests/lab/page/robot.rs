@@ -122,6 +122,44 @@ pub fn modules() -> Analysis {
     made.finish()
 }
 
+/// `command-beside-images`, tuned: beside the images everything takes three times as long; of the images
+/// a system that loses some takes 4 a second of 5, and the cell of `iceoryx2.event` is not valid.
+pub fn beside() -> Analysis {
+    let mut made = maker("command-beside-images");
+    for load in [None, Some("images")] {
+        for (model, _) in &MODELS {
+            let p50 = model.p50 * if load.is_some() { 3.0 } else { 1.0 };
+            made.cell(&Model { p50, ..*model }, Tuning::Tuned, |cell| {
+                stream(cell, "command-beside-images", 64, 1000.0);
+                cell.params.load = load.map(str::to_owned);
+                cell.load = load.map(|_| images(model.name));
+                if load.is_some() && model.name == RELIABLE {
+                    cell.valid = false;
+                    cell.invalid_reasons = vec!["run 1: the load: no message was taken".to_owned()];
+                }
+            });
+        }
+    }
+    made.finish()
+}
+
+fn images(system: &str) -> LoadFigures {
+    let received = if system == "cyclonedds.udp" { 40 } else { 50 };
+    LoadFigures {
+        payload_bytes: 10 << 20,
+        rate_hz: 5.0,
+        reliability: Reliability::Reliable,
+        depth: 4,
+        sent: 50,
+        received,
+        lost: 50 - received,
+        sent_per_s: Some(5.0),
+        received_per_s: Some(received as f64 / 10.0),
+        cpu_us_per_message: Some(6400.0),
+        one_way_us: Some(around(90_000.0)),
+    }
+}
+
 /// `flood` with three sizes and `sanity-discovery`, default.
 pub fn extremes() -> Analysis {
     let mut made = maker("flood sanity-discovery");
