@@ -112,6 +112,8 @@ fn prepare(messages: u64) -> Prepare {
         recording: None,
         taken_counter: None,
         network: None,
+        identity: None,
+        enclave: None,
         options: Default::default(),
     }
 }

@@ -38,7 +38,7 @@
 extern "C" {
 #endif
 
-#define MYELIN_BENCH_ABI 9u
+#define MYELIN_BENCH_ABI 10u
 
 /* The first member of a table: MYELIN_BENCH_SIZE(system) is the size of struct myelin_bench_system.
  */
@@ -102,6 +102,8 @@ struct myelin_bench_system {
   uint64_t loan_bytes_min;    /* smaller messages are published by copy, even with loans */
   /* Since 9. */
   uint32_t depth_max;         /* limit of a stream's depth; 0: no limit */
+  /* Since 10. */
+  int secure;                 /* whether it authenticates and encrypts; needs prepare->enclave */
 };
 
 /* The order for a run. The kit has checked it against the system: options, payload, reliability, depth and
@@ -141,6 +143,9 @@ struct myelin_bench_prepare {
   int subscribes;            /* whether this role takes: always in a round trip, else pong */
   uint32_t others;           /* processes of the other side, which open() must match */
   uint64_t match_until_ns;   /* when open() must have matched them, on CLOCK_MONOTONIC */
+  /* Since 10. */
+  const char *enclave;       /* for a secure system: the folder of this process's identity, with the
+                                files of an enclave of SROS 2; else NULL */
 };
 
 /* The sequence number of ping's last message, little-endian in the first 8 bytes. */

@@ -265,6 +265,7 @@ impl<'a> PrepareWithTexts<'a> {
                 [lend(&way.interface)?, lend(&way.own.to_string())?, lend(&way.peer.to_string())?]
             }
         };
+        let enclave = of.enclave.as_ref().map(|path| lend(&path.to_string_lossy())).transpose()?;
         let one_way = of.workload.has_one_direction();
         let of_stream = |value: u32, of_round_trip| if one_way { value } else { of_round_trip };
         let prepare = CPrepare {
@@ -297,6 +298,7 @@ impl<'a> PrepareWithTexts<'a> {
             subscribes: c_int::from(of.subscribes()),
             others: of.others(),
             match_until_ns: of.match_until_ns(),
+            enclave: enclave.unwrap_or(null()),
         };
         Ok(PrepareWithTexts { prepare, _texts: texts, _of: of })
     }

@@ -37,6 +37,7 @@ mod clock_exchange;
 mod copies;
 pub mod driver;
 pub mod due;
+mod enclave;
 mod error;
 pub mod fan;
 pub mod flood;

@@ -26,6 +26,7 @@ mod system;
 pub(crate) mod writer;
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::net::IpAddr;
 use std::path::PathBuf;
 
@@ -256,6 +257,13 @@ pub struct Prepare {
     /// The network to the other process, if that is on another host; `None` on one host.
     #[serde(default)]
     pub network: Option<Network>,
+    /// The identity of this process, for a system that is [`secure`](System::secure); the kit writes
+    /// it to [`enclave`](Self::enclave).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub identity: Option<Identity>,
+    /// The folder of this identity in a keystore; set by the kit, in the driver's process only.
+    #[serde(skip)]
+    pub enclave: Option<PathBuf>,
     /// The scenario's `[options.<driver>]` table.
     #[serde(default)]
     pub options: serde_json::Map<String, serde_json::Value>,
@@ -311,6 +319,19 @@ impl Prepare {
             (Some(_), Role::Ping) => "ping-",
             (Some(_), _) => "pong-",
         }
+    }
+}
+
+/// The files of an enclave of a keystore in the layout of SROS 2, by name, each with its text: the
+/// certificates in PEM (`cert.pem`, `identity_ca.cert.pem`, …), the private key (`key.pem`), and the
+/// signed documents of DDS Security.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Identity(pub BTreeMap<String, String>);
+
+/// The names alone: one of the files is a private key.
+impl fmt::Debug for Identity {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        to.debug_set().entries(self.0.keys()).finish()
     }
 }
 

@@ -12,6 +12,7 @@ use crate::clock::{self, Clock};
 use crate::clock_discipline;
 use crate::clock_exchange::{Client, Server};
 use crate::driver::Driver;
+use crate::enclave;
 use crate::error::Error;
 use crate::part::{self, Opened, Part};
 use crate::process;
@@ -35,7 +36,7 @@ pub fn act(driver: &dyn Driver, verb: &str) -> ExitCode {
             Ok(())
         }
         "check" => answer_check(driver),
-        "clean" => driver.clean(),
+        "clean" => driver.clean().and(enclave::clean()),
         "run" => run(driver),
         _ => {
             let name = std::env::args().next().unwrap_or_default();
@@ -81,11 +82,14 @@ fn run(driver: &dyn Driver) -> Result<(), Error> {
     match prepare.role {
         Role::Daemon => run_daemon(driver, &prepare),
         Role::Clock => run_clock(driver, &prepare),
-        Role::Ping | Role::Pong => run_role(driver, &prepare),
+        Role::Ping | Role::Pong => run_role(driver, *prepare),
     }
 }
 
-fn run_role(driver: &dyn Driver, prepare: &Prepare) -> Result<(), Error> {
+fn run_role(driver: &dyn Driver, mut prepare: Prepare) -> Result<(), Error> {
+    let system = driver.system(&prepare.system);
+    let _enclave = enclave::enter(system.as_ref(), &mut prepare)?;
+    let prepare = &prepare;
     let path = prepare.samples.as_ref().ok_or_else(|| Error::new("protocol: no sample file"))?;
     if prepare.lock_memory {
         process::lock_memory()?;

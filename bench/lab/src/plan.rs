@@ -179,6 +179,8 @@ impl Plan {
             depth: workload.depth,
             taken_counter: None,
             network: None,
+            identity: None,
+            enclave: None,
             options: options.cloned().unwrap_or_default(),
         }
     }

@@ -138,10 +138,16 @@ impl Registry {
         Ok(chosen.into_iter().map(|place| self.entries[place].clone()).collect())
     }
 
+    /// A pattern that also matches systems that are not secure means those: a secure one is the
+    /// same system at a price, and is asked for.
     fn places(&self, pattern: &str) -> Result<Vec<usize>, InputError> {
         let known: Vec<&str> =
             self.entries.iter().map(|entry| entry.system.name.as_str()).collect();
-        InputError::matching(("system", "`myelin bench list systems` shows them"), pattern, &known)
+        let what = ("system", "`myelin bench list systems` shows them");
+        let found = InputError::matching(what, pattern, &known)?;
+        let is_secure = |place: &usize| self.entries[*place].system.secure;
+        let (secure, others): (Vec<_>, Vec<_>) = found.into_iter().partition(is_secure);
+        Ok(if others.is_empty() { secure } else { others })
     }
 }
 
@@ -298,6 +304,19 @@ mod tests {
         let elsewhere = how_to_install(line, false);
         assert_eq!(elsewhere, "; install the package that has libzmq.so.5");
         assert_eq!(how_to_install("thread 'main' panicked", true), "");
+    }
+
+    #[test]
+    fn a_pattern_means_secure_systems_only_if_it_matches_no_others() {
+        let mut here = registry(&["os.tcp", "os.tcp-tls", "zenoh.tls"]);
+        here.entries[1..].iter_mut().for_each(|entry| entry.system.secure = true);
+        let chosen = |pattern: &str| -> Vec<String> {
+            let chosen = here.matching(&[pattern.into()]).unwrap();
+            chosen.into_iter().map(|entry| entry.system.name).collect()
+        };
+        assert_eq!(chosen("os.*"), ["os.tcp"]);
+        assert_eq!(chosen("os.tcp-*"), ["os.tcp-tls"]);
+        assert_eq!(chosen("*tls"), ["os.tcp-tls", "zenoh.tls"]);
     }
 
     #[test]

@@ -250,6 +250,8 @@ fn prepare(
         depth: offer.depth,
         taken_counter: None,
         network,
+        identity: None,
+        enclave: None,
         options: serde_json::Map::new(),
     }
 }

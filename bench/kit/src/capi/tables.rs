@@ -32,6 +32,7 @@ pub struct CSystem {
     daemon: c_int,
     loan_bytes_min: u64,
     depth_max: u32,
+    secure: c_int,
 }
 
 /// `struct myelin_bench_prepare`.
@@ -66,6 +67,7 @@ pub struct CPrepare {
     pub(super) subscribes: c_int,
     pub(super) others: u32,
     pub(super) match_until_ns: u64,
+    pub(super) enclave: *const c_char,
 }
 
 impl CPrepare {
@@ -283,6 +285,7 @@ impl CSystem {
             missing: (!self.missing.is_null()).then(|| read(self.missing)),
             payload_bytes_max: self.payload_bytes_max,
             across_hosts: self.across_hosts != 0,
+            secure: self.secure != 0,
             floor: false,
             workloads: match self.workloads {
                 0 => Workload::roundtrip_only(),
@@ -331,7 +334,7 @@ pub(super) unsafe fn text(pointer: *const c_char) -> String {
 }
 
 /// Version of the tables; `MYELIN_BENCH_ABI` in the header.
-const ABI: u32 = 9;
+const ABI: u32 = 10;
 /// The first version of this series.
 const ABI_MIN: u32 = 5;
 /// `MYELIN_BENCH_ROUNDTRIP` and so on.

@@ -146,6 +146,10 @@ pub struct System {
     /// Whether its two processes may be on two hosts ([`Prepare::network`]).
     #[serde(default)]
     pub across_hosts: bool,
+    /// Whether it authenticates both sides and encrypts what it sends; it needs
+    /// [`Prepare::identity`].
+    #[serde(default)]
+    pub secure: bool,
     /// Whether publishers write into loaned memory.
     #[serde(default)]
     pub loans: bool,
@@ -180,6 +184,7 @@ impl System {
             transport,
             topology: Topology::TwoProcesses,
             across_hosts: false,
+            secure: false,
             loans: false,
             daemon: false,
             missing: None,

@@ -83,10 +83,10 @@ impl Hosts {
     }
 }
 
-/// The systems that can run across hosts here.
+/// The systems that can run across hosts here, without those that need an identity.
 pub fn systems_across(executable: &Path) -> Vec<System> {
     let mut systems = describe(executable).systems;
-    systems.retain(|system| system.across_hosts && system.missing.is_none());
+    systems.retain(|system| system.across_hosts && !system.secure && system.missing.is_none());
     systems
 }
 
@@ -162,7 +162,7 @@ pub fn a_cut_is_survived(executable: &Path, system: &System) {
 }
 
 /// Processes of one host send nothing over its default interface, not even for discovery. Checks
-/// every system without a daemon.
+/// every system without a daemon and without an identity.
 pub fn nothing_leaves_the_host(executable: &Path) {
     let Some(hosts) = Hosts::new(ADDRESSES) else { return };
     // Packets of the kernel itself would be counted, too.
@@ -183,7 +183,7 @@ pub fn nothing_leaves_the_host(executable: &Path) {
             println!("skipped: {}: {missing}", system.name);
             continue;
         }
-        if system.daemon || system.topology == Topology::OneProcess {
+        if system.daemon || system.secure || system.topology == Topology::OneProcess {
             continue;
         }
         let sent = hosts.sent_packets(Role::Ping);

@@ -71,6 +71,8 @@ pub fn prepare(system: &str, role: Role) -> Prepare {
         recording: None,
         taken_counter: None,
         network: None,
+        identity: None,
+        enclave: None,
         options: serde_json::Map::new(),
     }
 }

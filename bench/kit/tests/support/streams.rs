@@ -33,12 +33,13 @@ pub fn frames(system: &str) -> Prepare {
     Prepare { workload, frame, payload_bytes, rate_hz, messages, ..at_rate(system) }
 }
 
-/// The systems that can run here and have both workloads; a system has both or neither.
+/// The systems that can run here and have both workloads; a system has both or neither. Without those that need an
+/// identity.
 pub fn one_way_systems(executable: &Path, topology: Topology) -> Vec<System> {
     let has = |system: &System| {
         let streams = system.workloads.contains(&Workload::Stream);
         assert_eq!(streams, system.workloads.contains(&Workload::Image));
-        streams && system.topology == topology && system.missing.is_none()
+        streams && system.topology == topology && !system.secure && system.missing.is_none()
     };
     describe(executable).systems.into_iter().filter(has).collect()
 }

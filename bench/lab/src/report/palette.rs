@@ -97,15 +97,16 @@ const FLOORS: &str = "os";
 /// `--system-0`, and one more hue for families that are not listed. Append, never insert: a
 /// position determines a style.
 const FAMILIES: [(&str, &str); 15] = [
-    (FLOORS, "futex spin pipe udp tcp unix-stream unix-dgram eventfd spin-futex call"),
+    (FLOORS, "futex spin pipe udp tcp unix-stream unix-dgram eventfd spin-futex call tcp-tls"),
     (
         "myelin",
-        "shm-block shm-poll shm-predictive shm-adaptive local-callback local-wait local-predictive",
+        "shm-block shm-poll shm-predictive shm-adaptive local-callback local-wait local-predictive \
+         dds dds-secure",
     ),
-    ("cyclonedds", "udp iceoryx iceoryx-copy udp-tuned iceoryx-loan"),
+    ("cyclonedds", "udp iceoryx iceoryx-copy udp-tuned iceoryx-loan udp-secure"),
     ("iceoryx2", "event poll"),
     ("fastdds", "udp shm datasharing"),
-    ("zenoh", "tcp shm"),
+    ("zenoh", "tcp shm tls"),
     ("lcm", "udpm"),
     ("zeromq", "ipc"),
     ("iceoryx", "waitset poll"),
@@ -130,7 +131,7 @@ const SYMBOLS: [(&str, &str); 7] = [
 
 const DASHES: [&str; 4] = ["", "7 2.5", "2.5 2", "10 2.5 2.5 2.5"];
 
-const FLOOR_DASHES: [&str; 11] = [
+const FLOOR_DASHES: [&str; 12] = [
     "5 3",
     "1.5 2.5",
     "8 3 1.5 3",
@@ -142,6 +143,7 @@ const FLOOR_DASHES: [&str; 11] = [
     "12 2 2 2",
     "2 1.2",
     "9 2 1.5 2 1.5 2 1.5 2",
+    "15 3",
 ];
 
 #[cfg(test)]

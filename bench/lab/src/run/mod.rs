@@ -1,6 +1,7 @@
 //! Executes a plan: each run has fresh processes, which are watched and never left behind.
 
 pub mod execute;
+mod identities;
 pub(crate) mod processes;
 
 use std::path::PathBuf;

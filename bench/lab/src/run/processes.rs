@@ -15,6 +15,7 @@ use myelin_bench_kit::samples::{Record, SampleFile};
 use super::Failure;
 use super::RunSpec;
 use super::Running;
+use super::identities::Identities;
 use crate::host::{Host, ProcessId, ProcessMessage, ProcessSpec, RunOnHost};
 use crate::lists::distinct;
 use crate::observe::Observation;
@@ -33,6 +34,8 @@ pub(super) struct Processes<'a, 'h> {
     done: BTreeMap<ProcessId, Done>,
     /// Whether pings were told to end early; an interruption changes nothing more then.
     is_ending: bool,
+    /// For a secure system.
+    identities: Option<Identities>,
 }
 
 impl Drop for Processes<'_, '_> {
@@ -48,7 +51,9 @@ impl<'a, 'h> Processes<'a, 'h> {
     ) -> Result<Self, Failure> {
         let (sender, messages) = mpsc::channel();
         let (started, ready, done, is_ending) = Default::default();
-        let processes = Processes { spec, hosts, started, messages, ready, done, is_ending };
+        let identities = spec.entry.system.secure.then(Identities::make).transpose()?;
+        let processes =
+            Processes { spec, hosts, started, messages, ready, done, is_ending, identities };
         for (side, host) in processes.hosts.iter_mut().enumerate() {
             let begin = RunOnHost {
                 run: spec.prepare.run.clone(),
@@ -90,6 +95,7 @@ impl<'a, 'h> Processes<'a, 'h> {
             pong_cpu: pong.cpu.and_then(|cpu| u32::try_from(cpu).ok()),
             pong_fifo: pong.priority,
             network: spec.network_of(id, side),
+            identity: self.identities.as_ref().and_then(|identities| identities.of(id.role)),
             ..order.clone()
         };
         let begin_ns = self.hosts[side].start(ProcessSpec {
