@@ -5,6 +5,7 @@
 //! spin, futex, eventfd ─▶ slots ─▶ segment      bytes in shared memory; they differ in the wake-up
 //!                           └────▶ handover     the word with which a slot changes hands
 //! stream, datagram ─▶ limit                     bytes through the kernel; waits are limited
+//! tls ─▶ stream                                 the same, encrypted
 //! oneway ─▶ slots                               the same for streams, which have no answers
 //! call                                          one process: a function is called
 //! all others ─▶ peer                            how the two find each other, and notice death
@@ -41,6 +42,8 @@ mod spin;
 mod stream;
 #[cfg(not(loom))]
 mod systems;
+#[cfg(not(loom))]
+mod tls;
 
 #[cfg(not(loom))]
 pub use systems::Os;

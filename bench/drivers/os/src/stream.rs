@@ -7,14 +7,13 @@
 //! A writer blocks while the kernel's buffer is full. In a round trip only one direction fills at a
 //! time. After a lost answer both might fill, and then neither side reads: hence [`Patience`].
 
-use std::io::IoSlice;
+use std::io::{ErrorKind, IoSlice, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::rc::Rc;
 
 use myelin_bench_kit::{Error, Publisher, Subscriber, clock};
-use rustix::io::Errno;
 use rustix::pipe::PipeFlags;
 
 use crate::limit::{self, Patience, TimeLimit};
@@ -71,42 +70,52 @@ fn both_of(socket: OwnedFd) -> Result<Ends, Error> {
 }
 
 /// Writes messages into a stream.
-pub struct StreamPublisher {
-    fd: OwnedFd,
+pub struct StreamPublisher<W> {
+    stream: W,
     peer: Rc<Peer>,
     patience_ns: u64,
     has_lengths: bool,
 }
 
-impl StreamPublisher {
-    /// Writes to `fd`; gives up if the other side does not read for `patience_ns`.
-    pub fn new(fd: OwnedFd, peer: &Rc<Peer>, patience_ns: u64, has_lengths: bool) -> Self {
-        StreamPublisher { fd, peer: Rc::clone(peer), patience_ns, has_lengths }
+impl<W> StreamPublisher<W> {
+    /// Writes to `stream`; gives up if the other side does not read for `patience_ns`.
+    pub fn new(stream: W, peer: &Rc<Peer>, patience_ns: u64, has_lengths: bool) -> Self {
+        StreamPublisher { stream, peer: Rc::clone(peer), patience_ns, has_lengths }
     }
 }
 
-impl Publisher for StreamPublisher {
+impl<W: Write> Publisher for StreamPublisher<W> {
     fn publish(&mut self, message: &[u8]) -> Result<(), Error> {
         let mut patience = Patience::new(self.patience_ns);
         let length = (message.len() as u32).to_le_bytes();
         let mut head = if self.has_lengths { &length[..] } else { &[] };
         let mut left = message;
-        while !(head.is_empty() && left.is_empty()) {
-            let written = match head.is_empty() {
-                true => rustix::io::write(&self.fd, left),
-                false => rustix::io::writev(&self.fd, &[IoSlice::new(head), IoSlice::new(left)]),
+        let mut is_sent = false;
+        while !is_sent {
+            let written = if !head.is_empty() {
+                self.stream.write_vectored(&[IoSlice::new(head), IoSlice::new(left)])
+            } else if !left.is_empty() {
+                self.stream.write(left)
+            } else {
+                self.stream.flush().map(|()| {
+                    is_sent = true;
+                    0
+                })
             };
-            match written {
+            match written.map_err(|error| (error.kind(), error)) {
                 Ok(written) => {
                     let of_head = written.min(head.len());
                     (head, left) = (&head[of_head..], &left[written - of_head..]);
                 }
-                Err(Errno::INTR | Errno::AGAIN) if patience.has_run_out() => {
-                    return Err(self.peer.stuck());
+                Err((ErrorKind::Interrupted | ErrorKind::WouldBlock, _)) => {
+                    if patience.has_run_out() {
+                        return Err(self.peer.stuck());
+                    }
                 }
-                Err(Errno::INTR | Errno::AGAIN) => {}
-                Err(Errno::PIPE | Errno::CONNRESET) => return self.peer.writing_ended(),
-                Err(error) => return Err(Error::new(format!("write: {error}"))),
+                Err((ErrorKind::BrokenPipe | ErrorKind::ConnectionReset, _)) => {
+                    return self.peer.writing_ended();
+                }
+                Err((_, error)) => return Err(Error::new(format!("write: {error}"))),
             }
         }
         Ok(())
@@ -114,8 +123,8 @@ impl Publisher for StreamPublisher {
 }
 
 /// Reads messages from a stream.
-pub struct StreamSubscriber {
-    fd: OwnedFd,
+pub struct StreamSubscriber<R> {
+    stream: R,
     peer: Rc<Peer>,
     limit: TimeLimit,
     /// The length in front of a message, if there is one, and a message.
@@ -125,10 +134,10 @@ pub struct StreamSubscriber {
     filled: usize,
 }
 
-impl StreamSubscriber {
-    /// Reads messages of `message_bytes` from `fd`; with `has_lengths`, of at most as many.
+impl<R: Read> StreamSubscriber<R> {
+    /// Reads messages of `message_bytes` from `stream`; with `has_lengths`, of at most as many.
     pub fn new(
-        fd: OwnedFd,
+        stream: R,
         peer: &Rc<Peer>,
         limit: TimeLimit,
         message_bytes: usize,
@@ -136,7 +145,7 @@ impl StreamSubscriber {
     ) -> Self {
         let (peer, message) = (Rc::clone(peer), vec![0; message_bytes]);
         let head = vec![0; if has_lengths { LENGTH_BYTES } else { 0 }];
-        StreamSubscriber { fd, peer, limit, head, message, filled: 0 }
+        StreamSubscriber { stream, peer, limit, head, message, filled: 0 }
     }
 
     /// Bytes of the message that is being read, as soon as they are known.
@@ -150,13 +159,13 @@ impl StreamSubscriber {
     }
 
     /// Reads some of the length or of the message, never of the next one.
-    fn read(&mut self) -> Result<rustix::io::Result<usize>, Error> {
+    fn read(&mut self) -> Result<std::io::Result<usize>, Error> {
         let head_bytes = self.head.len();
         Ok(match self.filled.checked_sub(head_bytes) {
-            None => rustix::io::read(&self.fd, &mut self.head[self.filled..]),
+            None => self.stream.read(&mut self.head[self.filled..]),
             Some(at) => {
                 let end = self.message_bytes()?;
-                rustix::io::read(&self.fd, &mut self.message[at..end])
+                self.stream.read(&mut self.message[at..end])
             }
         })
     }
@@ -167,26 +176,27 @@ impl StreamSubscriber {
     }
 }
 
-impl Subscriber for StreamSubscriber {
+impl<R: Read + AsFd> Subscriber for StreamSubscriber<R> {
     fn wait(&mut self, _until_ns: u64) -> Result<Option<bool>, Error> {
         Ok(None)
     }
 
     fn take(&mut self, until_ns: u64) -> Result<Option<&[u8]>, Error> {
         while !self.is_complete()? {
-            self.limit.arm(&self.fd, until_ns)?;
-            match self.read()? {
-                Ok(0) | Err(Errno::CONNRESET) => {
+            self.limit.arm(&self.stream, until_ns)?;
+            match self.read()?.map_err(|error| (error.kind(), error)) {
+                Ok(0) | Err((ErrorKind::ConnectionReset, _)) => {
                     self.peer.reading_ended(until_ns)?;
                     return Ok(None);
                 }
                 Ok(read) => self.filled += read,
-                Err(Errno::INTR | Errno::AGAIN) if clock::monotonic_ns() < until_ns => {}
-                Err(Errno::INTR | Errno::AGAIN) => {
-                    self.peer.check_alive()?;
-                    return Ok(None);
+                Err((ErrorKind::Interrupted | ErrorKind::WouldBlock, _)) => {
+                    if clock::monotonic_ns() >= until_ns {
+                        self.peer.check_alive()?;
+                        return Ok(None);
+                    }
                 }
-                Err(error) => return Err(Error::new(format!("read: {error}"))),
+                Err((_, error)) => return Err(Error::new(format!("read: {error}"))),
             }
         }
         self.filled = 0;

@@ -1,6 +1,8 @@
 //! The systems of this driver and how each is assembled.
 
-use std::os::fd::OwnedFd;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 
 use myelin_bench_kit::protocol::{
@@ -20,6 +22,7 @@ use crate::segment::{self, Lane, Layout};
 use crate::slots::{self, SlotCounters, SlotPublisher, SlotSubscriber};
 use crate::spin::Spin;
 use crate::stream::{self, StreamPublisher, StreamSubscriber};
+use crate::tls::TlsStream;
 
 /// The driver of the operating system's primitives.
 pub struct Os;
@@ -86,6 +89,8 @@ struct Mechanism {
     /// Makes this side's ends with the other side on another host; only for systems that support
     /// it.
     across: Option<MakeOwn>,
+    /// Whether it encrypts.
+    secure: bool,
     /// Opens one side on its ends.
     open: Open,
     /// Slots support both; for queues of the kernel, the kernel determines it.
@@ -159,6 +164,17 @@ const MECHANISMS: &[Mechanism] = &[
         across: Some(stream::tcp_across),
         ..in_kernel("os.tcp", "TCP sockets with TCP_NODELAY", |_| stream::tcp(), over_sockets)
     },
+    Mechanism {
+        transport: Transport::Loopback,
+        across: Some(stream::tcp_across),
+        secure: true,
+        ..in_kernel(
+            "os.tcp-tls",
+            "os.tcp with TLS 1.3 by rustls; both sides show certificates",
+            |_| stream::tcp(),
+            over_tls,
+        )
+    },
 ];
 
 const fn in_memory(name: &'static str, about: &'static str, wait: Wait, open: Open) -> Mechanism {
@@ -169,6 +185,7 @@ const fn in_memory(name: &'static str, about: &'static str, wait: Wait, open: Op
         transport: Transport::SharedMemory,
         make: memory,
         across: None,
+        secure: false,
         open,
         reliability: &[Reliability::BestEffort, Reliability::Reliable],
     }
@@ -208,6 +225,7 @@ impl Mechanism {
         System {
             payload_bytes_max: PAYLOAD_BYTES_MAX,
             across_hosts: self.across.is_some(),
+            secure: self.secure,
             floor: true,
             workloads: [Workload::roundtrip_only(), one_way].concat(),
             streams: Streams { reliability: self.reliability.to_vec(), ..Streams::default() },
@@ -282,18 +300,34 @@ fn over_sockets(side: &Side<'_>, ends: Ends) -> Result<Opened, Error> {
 }
 
 fn over_stream(side: &Side<'_>, ends: Ends, limit: TimeLimit) -> Result<Opened, Error> {
-    let [reading, writing] = exactly(ends)?;
+    let [reading, writing] = exactly(ends)?.map(File::from);
+    Ok(over_bytes(side, reading, writing, limit))
+}
+
+/// The two ends are one socket.
+fn over_tls(side: &Side<'_>, ends: Ends) -> Result<Opened, Error> {
+    let [socket, _] = exactly(ends)?;
+    let stream = TlsStream::open(socket, side.prepare)?;
+    Ok(over_bytes(side, stream.clone(), stream, TimeLimit::of_socket()))
+}
+
+fn over_bytes(
+    side: &Side<'_>,
+    reading: impl Read + AsFd + 'static,
+    writing: impl Write + 'static,
+    limit: TimeLimit,
+) -> Opened {
     let has_lengths = side.prepare.workload == Workload::Replay;
     let patience_ns = match side.prepare.network {
         None => side.prepare.reply_timeout_ns,
         Some(_) => side.prepare.reply_timeout_ns.max(INTERRUPTED_NS_MAX),
     };
     let message_bytes = side.prepare.message_bytes();
-    Ok(by_workload(
+    by_workload(
         side.prepare,
         StreamPublisher::new(writing, &side.peer, patience_ns, has_lengths),
         StreamSubscriber::new(reading, &side.peer, limit, message_bytes, has_lengths),
-    ))
+    )
 }
 
 fn over_datagrams(side: &Side<'_>, ends: Ends) -> Result<Opened, Error> {
