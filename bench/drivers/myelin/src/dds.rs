@@ -1,11 +1,11 @@
-//! `myelin.dds`: the route to other hosts. On one host each process keeps its sockets in its own
+//! `myelin.dds`: the route to other hosts, and `myelin.dds-secure`: the same with a keystore. On one host each process keeps its sockets in its own
 //! folder, so that the library sees two hosts.
 //!
 //! Round trips are reliable, like those of the other systems over UDP: a best-effort sample of
 //! several megabytes always loses some fragment. Streams follow their scenario.
 
 use std::os::fd::IntoRawFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use myelin::{Node, Policy, Threads, Wait};
@@ -17,12 +17,19 @@ use myelin_bench_kit::{Error, Link, RoundTrip, Stream};
 use crate::link::{LoanPublisher, Taker, said};
 use crate::{VERSION, loans, stream, topic, unmatched};
 
-/// The system's name.
-pub const NAME: &str = "myelin.dds";
+/// The systems' names.
+pub const NAMES: [&str; 2] = [NAME, SECURE];
+const NAME: &str = "myelin.dds";
+const SECURE: &str = "myelin.dds-secure";
 
-/// Its description.
-pub fn system() -> System {
+/// Their descriptions.
+pub fn systems() -> [System; 2] {
     let about = "Myelin's route to other hosts, through CycloneDDS; the subscriber sleeps";
+    let secure = "myelin.dds with a keystore: DDS Security, and TLS for bulk";
+    [system(NAME, about), System { secure: true, ..system(SECURE, secure) }]
+}
+
+fn system(name: &str, about: &str) -> System {
     System {
         loans: true,
         missing: missing(),
@@ -35,7 +42,7 @@ pub fn system() -> System {
             subscribers_max: PEERS_MAX,
             ..Streams::default()
         },
-        ..System::new(NAME, about, VERSION, protocol::Wait::Block, Transport::Loopback)
+        ..System::new(name, about, VERSION, protocol::Wait::Block, Transport::Loopback)
     }
 }
 
@@ -90,7 +97,17 @@ fn node(prepare: &Prepare) -> Result<Node, Error> {
         Some(way) => node.interface(&way.own.to_string()).peers([way.peer.to_string()]),
         None => node.interface("lo").peers(["127.0.0.1"]).runtime_dir(own_folder(prepare)?),
     };
+    let node = match prepare.enclave.as_deref().and_then(in_keystore) {
+        Some((keystore, enclave)) => node.keystore(keystore).enclave(&enclave),
+        None => node,
+    };
     node.network(true).lease(LEASE).threads(threads()).open().map_err(said)
+}
+
+/// The keystore of an enclave's folder, and the enclave's name.
+fn in_keystore(folder: &Path) -> Option<(&Path, String)> {
+    let keystore = folder.parent()?.parent()?;
+    Some((keystore, format!("/{}", folder.file_name()?.to_str()?)))
 }
 
 /// Settings of the node's threads. A tuned process has a realtime policy. CycloneDDS's own threads

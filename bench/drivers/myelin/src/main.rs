@@ -118,11 +118,12 @@ impl Driver for Myelin {
                 ..System::new(kind.name, kind.about, VERSION, kind.tells, transport)
             }
         };
-        KINDS.iter().map(system).chain([local::system(), dds::system()]).collect()
+        let others = [local::system()].into_iter().chain(dds::systems());
+        KINDS.iter().map(system).chain(others).collect()
     }
 
     fn open(&self, prepare: &Prepare) -> Result<Box<dyn RoundTrip>, Error> {
-        if prepare.system == dds::NAME {
+        if dds::NAMES.contains(&prepare.system.as_str()) {
             return dds::open(prepare);
         }
         let (ours, theirs) = match prepare.role {
@@ -165,7 +166,7 @@ impl Driver for Myelin {
         if prepare.system == local::NAME {
             return local::open(prepare);
         }
-        if prepare.system == dds::NAME {
+        if dds::NAMES.contains(&prepare.system.as_str()) {
             return dds::open_stream(prepare);
         }
         let kind = kind(prepare)?;
