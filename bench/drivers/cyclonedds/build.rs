@@ -16,7 +16,14 @@ fn main() {
         let header = header.as_deref().unwrap_or(Path::new("/usr/include/dds/version.h"));
         println!("cargo:rerun-if-changed={}", header.display());
         adaptor::compiler("c11")
-            .files(["src/config.c", "src/link.c", "src/match.c", "src/table.c", "src/version.c"])
+            .files([
+                "src/config.c",
+                "src/link.c",
+                "src/match.c",
+                "src/security.c",
+                "src/table.c",
+                "src/version.c",
+            ])
             .includes(&library.include_paths)
             .define("_POSIX_C_SOURCE", "200809L")
             .compile("myelin_cyclonedds_link");

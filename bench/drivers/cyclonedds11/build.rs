@@ -31,7 +31,7 @@ fn find(prefix: &Path) -> Result<PathBuf, String> {
 
 fn compile(prefix: &Path, libraries: &Path) -> Result<(), String> {
     let iceoryx = format!("{:?}", libraries.join("libpsmx_iox.so").display().to_string());
-    let common = ["config.c", "link.c", "match.c", "table.c"];
+    let common = ["config.c", "link.c", "match.c", "security.c", "table.c"];
     let mut build = adaptor::compiler("c11");
     adaptor::include_system(&mut build, &prefix.join("include"));
     build

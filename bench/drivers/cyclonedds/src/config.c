@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "config.h"
+#include "security.h"
 #include "version.h"
 
 enum {
@@ -188,6 +189,7 @@ static void write_xml(FILE *out, const struct myelin_bench_prepare *prepare)
   write_general(out, prepare, tuned);
   write_discovery(out, prepare);
   write_internal(out, tuned);
+  myelin_cyclonedds_write_security(out, prepare);
   myelin_cyclonedds_write_shared_memory(out, prepare->system);
   (void)fputs("  </Domain>\n"
               "</CycloneDDS>\n",

@@ -6,6 +6,7 @@
  *     config.c    CycloneDDS's configuration (XML)
  *     link.c      the adaptor against the DDS C API
  *     match.c     waits for the other side
+ *     security.c  DDS Security: the plug-ins, and the files of an enclave
  *     version.c   what is 0.10's alone
  *
  * All but the first and the last are the driver's for CycloneDDS 11, too (`../../cyclonedds11`).
@@ -20,6 +21,9 @@ static const struct myelin_bench_system systems[] = {
     {SYSTEM("cyclonedds.udp-tuned", MYELIN_BENCH_WAIT_BLOCK,
             "the same with the largest receive buffer the kernel grants and large fragments"),
      UDP},
+    {SYSTEM("cyclonedds.udp-secure", MYELIN_BENCH_WAIT_BLOCK,
+            "cyclonedds.udp with DDS Security: both sides authenticated, all encrypted"),
+     UDP, .secure = 1},
     {SYSTEM("cyclonedds.iceoryx", MYELIN_BENCH_WAIT_BLOCK,
             "CycloneDDS over iceoryx shared memory, written into loans, read by copy, waitset"),
      ICEORYX, .loans = 1},

@@ -31,6 +31,7 @@
 #include "config.h"
 #include "link.h"
 #include "myelin_roudi.h"
+#include "security.h"
 #include "version.h"
 
 /* Samples that writer and reader of a round trip keep. One message is in flight, up to 5 when
@@ -196,7 +197,7 @@ static int create_endpoints(struct link *link, const struct myelin_bench_prepare
 {
   const dds_entity_t participant = dds_create_participant(prepare->domain, NULL, NULL);
   if (participant < 0)
-    return fail("creating the participant", participant, NULL);
+    return fail("creating the participant", participant, myelin_cyclonedds_refusal(prepare));
   dds_qos_t *qos = create_qos(prepare);
   /* First what receives: whoever finds our writer finds our reader too. */
   int status = 0;

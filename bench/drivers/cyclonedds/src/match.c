@@ -3,6 +3,7 @@
 #include <inttypes.h>
 
 #include "link.h"
+#include "security.h"
 
 /* A reader or a writer of ours and how many it is to be matched with. */
 struct end {
@@ -26,8 +27,10 @@ static dds_return_t count_matched(const struct end *end, uint32_t *count)
   return code;
 }
 
-static int wait_until_matched(const struct end *end, dds_entity_t waitset, uint64_t until_ns)
+static int wait_until_matched(const struct end *end, dds_entity_t waitset,
+                              const struct myelin_bench_prepare *prepare)
 {
+  const uint64_t until_ns = prepare->match_until_ns;
   for (;;) {
     uint32_t count = 0;
     dds_return_t code = count_matched(end, &count);
@@ -38,8 +41,9 @@ static int wait_until_matched(const struct end *end, dds_entity_t waitset, uint6
     const uint64_t now_ns = myelin_bench_now_ns();
     if (now_ns >= until_ns) {
       const char *of_whom = end->is_writer ? "readers of this side" : "writers for this side";
-      return myelin_bench_fail("see the other side's log; match_timeout_ms sets the limit",
-                               "CycloneDDS: timeout: %" PRIu32 " of %" PRIu32 " %s", count,
+      const char *refusal = myelin_cyclonedds_refusal(prepare);
+      const char *remedy = "see the other side's log; match_timeout_ms sets the limit";
+      return myelin_bench_fail(refusal != NULL ? refusal : remedy, "CycloneDDS: timeout: %" PRIu32 " of %" PRIu32 " %s", count,
                                end->wanted, of_whom);
     }
     code = dds_waitset_wait(waitset, NULL, 0, (dds_duration_t)(until_ns - now_ns));
@@ -50,7 +54,8 @@ static int wait_until_matched(const struct end *end, dds_entity_t waitset, uint6
 
 /* Watches one end alone: a status of another that nobody reads would end each wait at once. The
  * measured path is to be as it would be without this, hence the mask of before. */
-static int match_end(const struct end *end, dds_entity_t waitset, uint64_t until_ns)
+static int match_end(const struct end *end, dds_entity_t waitset,
+                     const struct myelin_bench_prepare *prepare)
 {
   uint32_t before = 0;
   (void)dds_get_status_mask(end->entity, &before);
@@ -61,7 +66,7 @@ static int match_end(const struct end *end, dds_entity_t waitset, uint64_t until
     code = dds_waitset_attach(waitset, end->entity, 0);
   if (code < 0)
     return fail("attaching to the waitset", code, NULL);
-  const int status = wait_until_matched(end, waitset, until_ns);
+  const int status = wait_until_matched(end, waitset, prepare);
   (void)dds_waitset_detach(waitset, end->entity);
   (void)dds_set_status_mask(end->entity, before);
   return status;
@@ -69,7 +74,6 @@ static int match_end(const struct end *end, dds_entity_t waitset, uint64_t until
 
 int myelin_cyclonedds_match(struct link *link, const struct myelin_bench_prepare *prepare)
 {
-  const uint64_t until_ns = prepare->match_until_ns;
   const dds_entity_t some = link->writers != NULL ? link->writers[0] : link->readers[0];
   const dds_entity_t waitset = dds_create_waitset(dds_get_participant(some));
   if (waitset < 0)
@@ -77,9 +81,9 @@ int myelin_cyclonedds_match(struct link *link, const struct myelin_bench_prepare
   int status = 0;
   for (uint32_t index = 0; status == 0 && index < link->topics; index++) {
     if (link->readers != NULL)
-      status = match_end(&(struct end){link->readers[index], false, prepare->others}, waitset, until_ns);
+      status = match_end(&(struct end){link->readers[index], false, prepare->others}, waitset, prepare);
     if (status == 0 && link->writers != NULL)
-      status = match_end(&(struct end){link->writers[index], true, prepare->others}, waitset, until_ns);
+      status = match_end(&(struct end){link->writers[index], true, prepare->others}, waitset, prepare);
   }
   (void)dds_delete(waitset);
   return status;

@@ -6,6 +6,7 @@
 #include "config.h"
 #include "dds/ddsc/dds_loan_api.h"
 #include "dds/version.h"
+#include "security.h"
 
 const char *myelin_cyclonedds_version(void)
 {
@@ -23,8 +24,7 @@ const uint64_t myelin_cyclonedds_around_bytes = 56 + 8;
 
 const char *myelin_cyclonedds_missing(const char *system)
 {
-  (void)system;
-  return NULL;
+  return strcmp(system, "cyclonedds.udp-secure") == 0 ? myelin_cyclonedds_no_security() : NULL;
 }
 
 /* dds_take copies in any case, and its own "loans" of a reader are heap memory that it allocates. */

@@ -7,6 +7,9 @@ mod library_version;
 #[path = "../../../../kit/tests/support/own_host.rs"]
 mod own_host;
 mod roundtrip;
+mod secure;
+#[path = "../../../../kit/tests/support/secured.rs"]
+mod secured;
 mod streams;
 #[path = "../../../../kit/tests/support/mod.rs"]
 mod support;

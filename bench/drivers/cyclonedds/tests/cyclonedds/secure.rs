@@ -1,0 +1,46 @@
+//! CycloneDDS with DDS Security: what is on the wire, and who is refused.
+
+use std::path::Path;
+use std::time::Duration;
+
+use crate::own_host::alone;
+use crate::secured::{broken, no_payload_is_on_the_wire, nobody, strangers};
+use crate::support::describe;
+
+#[test]
+fn dds_security_hides_what_is_sent_without() {
+    if !is_here() {
+        return;
+    }
+    let _alone = alone();
+    no_payload_is_on_the_wire(executable(), SECURE, "cyclonedds.udp");
+}
+
+#[test]
+fn whom_the_keystore_does_not_know_is_refused() {
+    if !is_here() {
+        return;
+    }
+    let _alone = alone();
+    for error in strangers(executable(), SECURE, Duration::from_secs(1)) {
+        assert!(error[0].starts_with("CycloneDDS: timeout: 0 of 1"), "{error:?}");
+        assert!(error[1].contains("which file or certificate is refused"), "{error:?}");
+    }
+    let error = broken(executable(), SECURE, "cert.pem");
+    assert!(error[0].starts_with("CycloneDDS: creating the participant: "), "{error:?}");
+    assert!(error[1].contains("which file or certificate is refused"), "{error:?}");
+    let error = nobody(executable(), SECURE);
+    assert_eq!(error[0], "cyclonedds.udp-secure: this process has no identity");
+}
+
+fn is_here() -> bool {
+    let systems = describe(executable()).systems;
+    let system = systems.into_iter().find(|system| system.name == SECURE).expect("it is listed");
+    system.missing.inspect(|missing| eprintln!("skipped: {SECURE}: {missing}")).is_none()
+}
+
+fn executable() -> &'static Path {
+    Path::new(env!("CARGO_BIN_EXE_myelin-driver-cyclonedds"))
+}
+
+const SECURE: &str = "cyclonedds.udp-secure";
