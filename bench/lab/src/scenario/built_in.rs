@@ -62,9 +62,9 @@ macro_rules! texts {
 const BUILT_IN: &[(&str, &str)] = texts! {
     "quick" "rmw" "sanity" "sanity-discovery" "roundtrip-60s" "roundtrip-sizes" "shm-roundtrip"
     "shm-untouched" "publish" "image-30hz" "periodic" "callback" "callback-sizes" "callbacks"
-    "modules" "modules-hosts" "sizes-100hz" "sizes-100hz-hosts" "rates-1mb" "rates-1mb-hosts"
-    "command-beside-images" "roundtrip-hosts" "cut-hosts" "lossy-hosts" "routed" "fan-out"
-    "rate-curve" "topics" "flood"
+    "modules" "modules-hosts" "modules-hosts-secure" "sizes-100hz" "sizes-100hz-hosts" "rates-1mb"
+    "rates-1mb-hosts" "command-beside-images" "roundtrip-hosts" "cut-hosts" "lossy-hosts" "routed"
+    "fan-out" "rate-curve" "topics" "flood"
     "self-test" "self-test-stream" "self-test-omission"
 };
 
