@@ -72,6 +72,9 @@ impl Config {
     </General>
     <Discovery>{discovery}
     </Discovery>
+    <!-- Blocks of 1 MiB, the default, are returned to the kernel and faulted in again, and the allocator
+         keeps up to three of them for each thread that receives. -->
+    <Sizing><ReceiveBufferSize>{RECEIVE_BLOCK_BYTES}B</ReceiveBufferSize></Sizing>
     <!-- A process that locks its memory keeps whole stacks in memory, 8 MB each by default. Two
          more threads receive; CycloneDDS 0.10 knows their names but takes no settings for them. -->
     <Threads>{threads}
@@ -228,6 +231,8 @@ const RENEWALS: u128 = 5;
 const RENEWALS_BY_PEERS: u128 = 2;
 /// More than is under way on any link of a robot.
 const BUFFER_BYTES_MAX: u64 = 64 << 20;
+/// A few of the largest datagrams.
+const RECEIVE_BLOCK_BYTES: u32 = 256 << 10;
 /// The threads that can be configured.
 const THREADS: [&str; 5] = ["recv", "dq.builtins", "dq.user", "tev", "gc"];
 /// They use some tens of kilobytes of it.
@@ -259,7 +264,9 @@ mod tests {
 
     #[test]
     fn the_config_has_the_choices_and_is_well_formed() {
-        assert!(Config::default().xml(0, 4_711).contains(r#"BufferSize max="4711B""#));
+        let text = Config::default().xml(0, 4_711);
+        assert!(text.contains(r#"SocketReceiveBufferSize max="4711B""#));
+        assert!(text.contains("<ReceiveBufferSize>262144B</ReceiveBufferSize>"));
         let plain = Config::default().xml(7, 1 << 20);
         assert!(plain.contains("<ExternalDomainId>7<") && is_closed(&plain));
         assert!(plain.contains("<LeaseDuration>1000 ms<"));
