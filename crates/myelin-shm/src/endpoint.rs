@@ -102,7 +102,8 @@ impl EndpointHandle {
         self.node.core().is_forked()
     }
 
-    /// How many events were dropped untaken: beyond 1,024 the oldest are dropped.
+    /// How many events were dropped untaken: beyond 1,024 the oldest are dropped, and beyond 32 as
+    /// long as none has been taken or awaited.
     pub fn events_lost(&self) -> u64 {
         self.inbox().map_or(0, Inbox::lost)
     }

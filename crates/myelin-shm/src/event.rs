@@ -188,7 +188,10 @@ impl Inbox {
 
     /// Calls `call` with every event from now on, once it can be taken. The newest call counts.
     pub(crate) fn on_event(&self, call: OnEvent) {
-        let before = self.content().on_event.replace(Arc::new(call));
+        let mut content = self.content();
+        content.is_used = true;
+        let before = content.on_event.replace(Arc::new(call));
+        drop(content);
         drop(before); // not under the lock
     }
 
@@ -285,6 +288,10 @@ mod tests {
             assert_eq!(events[0], Event::Corrupt { endpoint: 3 });
             assert!(inbox.drain().is_empty());
         }
+        let awaited = Inbox::default();
+        awaited.on_event(Box::new(|_| {}));
+        (0..EVENTS_MAX as u64).for_each(|endpoint| awaited.push(Event::Corrupt { endpoint }));
+        assert_eq!((awaited.lost(), awaited.drain().len()), (0, EVENTS_MAX));
     }
 
     #[test]

@@ -74,7 +74,7 @@ impl Callback {
     }
 
     /// The events of the subscriber's matches since the last call, oldest first. At most 1,024 are
-    /// kept; beyond that the oldest are dropped.
+    /// kept, and at most 32 until the first call; beyond that the oldest are dropped.
     pub fn events(&self) -> Vec<Event> {
         self.inner.handle().events()
     }

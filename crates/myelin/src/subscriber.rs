@@ -329,8 +329,8 @@ impl<T: Payload + ?Sized> Subscriber<T> {
         self.handle().id()
     }
 
-    /// The events of its matches since the last call, oldest first. At most 1,024 are kept; beyond
-    /// that the oldest are dropped.
+    /// The events of its matches since the last call, oldest first. At most 1,024 are
+    /// kept, and at most 32 until the first call; beyond that the oldest are dropped.
     pub fn events(&self) -> Vec<Event> {
         self.inner.events()
     }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use myelin_shm::data_plane::subscription::SubscriptionState;
-use myelin_shm::limits::EVENTS_MAX;
+use myelin_shm::limits::{EVENTS_MAX, EVENTS_UNTAKEN_MAX};
 use myelin_shm::node::EndpointHandle;
 
 use super::SERVICE_CLIENTS_MAX;
@@ -18,6 +18,8 @@ pub(super) struct Events {
     have_come: Arc<AtomicBool>,
     /// Events for the user.
     kept: VecDeque<Event>,
+    /// Whether the user has taken some.
+    is_used: bool,
     gone: Gone,
 }
 
@@ -59,7 +61,7 @@ impl Events {
                 waiting.interrupt();
             }
         }));
-        Events { handle: handle.clone(), have_come, kept: VecDeque::new(), gone }
+        Events { handle: handle.clone(), have_come, kept: VecDeque::new(), is_used: false, gone }
     }
 
     /// The events since the last call, oldest first.
@@ -69,7 +71,8 @@ impl Events {
         }
         let fresh = self.handle.events();
         self.kept.extend(fresh.iter().cloned());
-        let excess = self.kept.len().saturating_sub(EVENTS_MAX);
+        let max = if self.is_used { EVENTS_MAX } else { EVENTS_UNTAKEN_MAX };
+        let excess = self.kept.len().saturating_sub(max);
         self.kept.drain(..excess);
         fresh
     }
@@ -81,6 +84,7 @@ impl Events {
 
     /// All events that the user has not seen, oldest first.
     pub(super) fn take(&mut self) -> Vec<Event> {
-        self.kept.drain(..).collect()
+        self.is_used = true;
+        std::mem::take(&mut self.kept).into()
     }
 }
