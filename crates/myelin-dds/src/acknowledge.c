@@ -1,4 +1,5 @@
-/* Acknowledgements of a writer's readers, and messages that everybody acknowledges; DDS has no calls for either.
+/* What CycloneDDS has no calls for: acknowledgements of a writer's readers, messages that everybody acknowledges,
+ * and participants that are not admitted.
  *
  * CycloneDDS 0.10 asks for acknowledgements when a writer's unacknowledged bytes pass half of its
  * watermark, or when it has been silent for a heartbeat's interval; it counts no samples. A publisher
@@ -17,6 +18,9 @@
  * Heartbeats follow one interval for all writers of a domain, and those of discovery are readers and writers by
  * hundreds: at the interval that data need, every announcement would be acknowledged by every participant at
  * once, and sent again while it is under way. So the interval is longer while endpoints come.
+ *
+ * DDS has no message for a refusal. A participant that is refused stays known by what it announces of itself, with
+ * its identity, and has no match with ours.
  *
  * The rest follows CycloneDDS's own code: the writer is looked up by its guid while the thread is
  * awake, so that it cannot be freed, and changed under its lock. */
@@ -161,4 +165,37 @@ void myelin_dds_end_lease_messages(const struct ddsi_sertype *type, const uint8_
     ddsc.ddsrt_mutex_unlock(&found->e.lock);
   }
   thread_state_asleep(ddsc.lookup_thread_state_real());
+}
+
+int32_t myelin_dds_has_participant(const struct ddsi_sertype *type, const uint8_t writer[16])
+{
+  const struct ddsi_domaingv *domain = ddsrt_atomic_ldvoidp(&type->gv);
+  ddsi_guid_t guid = guid_of(writer);
+  guid.entityid.u = NN_ENTITYID_PARTICIPANT;
+  thread_state_awake(ddsc.lookup_thread_state_real(), domain);
+  const bool is_there = ddsc.entidx_lookup_participant_guid(domain->entity_index, &guid) != NULL;
+  thread_state_asleep(ddsc.lookup_thread_state_real());
+  return is_there;
+}
+
+bool myelin_dds_remote(const struct ddsi_domaingv *domain, struct myelin_dds_remote *remote)
+{
+  const ddsi_guid_t guid = guid_of(remote->guid);
+  thread_state_awake(ddsc.lookup_thread_state_real(), domain);
+  struct ddsi_proxy_participant *found =
+      ddsc.entidx_lookup_proxy_participant_guid(domain->entity_index, &guid);
+  if (found != NULL) {
+    ddsc.ddsrt_mutex_lock(&found->e.lock);
+    remote->has_identity = (found->plist->present & PP_IDENTITY_TOKEN) != 0;
+#ifdef DDS_HAS_SECURITY
+    if (found->sec_attr != NULL) {
+      ddsc.ddsrt_mutex_lock(&found->sec_attr->lock);
+      remote->is_admitted = !ddsc.ddsrt_avl_is_empty(&found->sec_attr->participants);
+      ddsc.ddsrt_mutex_unlock(&found->sec_attr->lock);
+    }
+#endif
+    ddsc.ddsrt_mutex_unlock(&found->e.lock);
+  }
+  thread_state_asleep(ddsc.lookup_thread_state_real());
+  return found != NULL;
 }

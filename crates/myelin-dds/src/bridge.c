@@ -245,6 +245,15 @@ int32_t myelin_dds_guid(int32_t endpoint, uint8_t guid[16])
   return code;
 }
 
+int32_t myelin_dds_set_user_data(int32_t entity, const void *user_data, size_t user_data_bytes)
+{
+  dds_qos_t *qos = ddsc.dds_create_qos();
+  ddsc.dds_qset_userdata(qos, user_data, user_data_bytes);
+  const dds_return_t code = ddsc.dds_set_qos(entity, qos);
+  ddsc.dds_delete_qos(qos);
+  return code;
+}
+
 void myelin_dds_visit_endpoint(const dds_builtintopic_endpoint_t *data, uint64_t handle,
                                myelin_dds_visit visit, void *context)
 {
@@ -301,6 +310,90 @@ int32_t myelin_dds_visit_matched(int32_t endpoint, uint8_t is_writer, myelin_dds
     ddsc.dds_builtintopic_free_endpoint(data);
   }
   ddsc.dds_free(handles);
+  return count;
+}
+
+static void on_participants(dds_entity_t participants, void *argument)
+{
+  (void)participants;
+  const struct myelin_dds_listener *listener = argument;
+  listener->changed(listener->context);
+}
+
+int32_t myelin_dds_participants(int32_t participant, const struct myelin_dds_listener *listener)
+{
+  dds_listener_t *calls = ddsc.dds_create_listener((void *)listener);
+  ddsc.dds_lset_data_available(calls, on_participants);
+  const dds_entity_t reader =
+      ddsc.dds_create_reader(participant, DDS_BUILTIN_TOPIC_DCPSPARTICIPANT, NULL, calls);
+  ddsc.dds_delete_listener(calls);
+  return reader;
+}
+
+/* Takes the participants that have gone: CycloneDDS would keep them for ever. */
+static void drop_gone(dds_entity_t participants, void **samples, dds_sample_info_t *infos)
+{
+  dds_return_t count;
+  do {
+    samples[0] = NULL;
+    count = ddsc.dds_take_mask(participants, samples, infos, VISITED_MAX, VISITED_MAX,
+                               DDS_ANY_SAMPLE_STATE | DDS_ANY_VIEW_STATE |
+                                   DDS_NOT_ALIVE_DISPOSED_INSTANCE_STATE |
+                                   DDS_NOT_ALIVE_NO_WRITERS_INSTANCE_STATE);
+    if (count > 0)
+      (void)ddsc.dds_return_loan(participants, samples, count);
+  } while (count == VISITED_MAX);
+}
+
+static void visit_participant(const struct ddsi_domaingv *domain,
+                              const dds_builtintopic_participant_t *data,
+                              myelin_dds_visit_remote visit, void *context)
+{
+  struct myelin_dds_remote remote = {.guid = data->key.v};
+  if (!myelin_dds_remote(domain, &remote))
+    return; /* it is one of this process, or has just gone */
+  static const char *const names[] = {"__Hostname", "__ProcessName", "__Pid", "__NetworkAddresses"};
+  char *values[4] = {NULL};
+  void *user_data = NULL;
+  if (data->qos != NULL)
+    (void)ddsc.dds_qget_userdata(data->qos, &user_data, &remote.user_data_bytes);
+  remote.user_data = user_data;
+  for (size_t index = 0; data->qos != NULL && index < 4; index++)
+    (void)ddsc.dds_qget_prop(data->qos, names[index], &values[index]);
+  remote.host = values[0];
+  remote.process = values[1];
+  remote.pid = values[2];
+  remote.addresses = values[3];
+  visit(context, &remote);
+  for (size_t index = 0; index < 4; index++)
+    ddsc.dds_free(values[index]);
+  ddsc.dds_free(user_data);
+}
+
+int32_t myelin_dds_visit_participants(int32_t participant, int32_t participants, const char *topic_name,
+                                      myelin_dds_visit_remote visit, void *context)
+{
+  struct ddsi_sertype *type;
+  const dds_entity_t topic = create_domain_topic(participant, topic_name, &type);
+  if (topic < 0)
+    return topic;
+  const struct ddsi_domaingv *domain = ddsrt_atomic_ldvoidp(&type->gv);
+  /* Always the same number: CycloneDDS keeps the memory that it lends, and fills in pointers to all of it. */
+  void **samples = ddsc.dds_alloc(VISITED_MAX * sizeof *samples);
+  dds_sample_info_t *infos = ddsc.dds_alloc(VISITED_MAX * sizeof *infos);
+  drop_gone(participants, samples, infos);
+  samples[0] = NULL; /* lent by CycloneDDS */
+  const dds_return_t count =
+      ddsc.dds_read_mask(participants, samples, infos, VISITED_MAX, VISITED_MAX,
+                         DDS_ANY_SAMPLE_STATE | DDS_ANY_VIEW_STATE | DDS_ALIVE_INSTANCE_STATE);
+  for (dds_return_t index = 0; index < count; index++)
+    if (infos[index].valid_data)
+      visit_participant(domain, samples[index], visit, context);
+  if (count > 0)
+    (void)ddsc.dds_return_loan(participants, samples, count);
+  ddsc.dds_free(infos);
+  ddsc.dds_free(samples);
+  (void)ddsc.dds_delete(topic);
   return count;
 }
 

@@ -10,6 +10,8 @@
 struct dds_rhc;
 struct myelin_dds_endpoint;
 struct myelin_dds_listener;
+struct ddsi_domaingv;
+struct myelin_dds_remote;
 struct ddsi_sertype;
 struct ddsi_serdata;
 struct ddsi_tkmap;
@@ -83,6 +85,12 @@ int32_t myelin_dds_pass_over(const struct ddsi_sertype *type, const uint8_t writ
 /* 1 if written samples are kept until this reader has acknowledged them. */
 int32_t myelin_dds_is_waited_for(const struct ddsi_sertype *type, const uint8_t writer[16],
                                  const uint8_t reader[16]);
+/* 1 if the participant of a writer is there. CycloneDDS deletes it when its certificate or its permissions run
+ * out, and says nothing. */
+int32_t myelin_dds_has_participant(const struct ddsi_sertype *type, const uint8_t writer[16]);
+/* Sets `has_identity` and `is_admitted` of the participant of another process. False if `domain` has none with
+ * this guid. */
+bool myelin_dds_remote(const struct ddsi_domaingv *domain, struct myelin_dds_remote *remote);
 /* Ends the messages for a participant's lease; `type` is one of its domain. */
 void myelin_dds_end_lease_messages(const struct ddsi_sertype *type, const uint8_t participant[16]);
 
@@ -121,6 +129,8 @@ struct myelin_dds_listener {
   /* For a discovery: an endpoint has come or changed; or gone, and only its guid is known. */
   void (*appeared)(void *context, const struct myelin_dds_endpoint *endpoint);
   void (*disappeared)(void *context, const struct myelin_dds_endpoint *endpoint);
+  /* For a reader of participants: one has come, has changed, or has gone. */
+  void (*changed)(void *context);
   void (*matched)(void *context, int32_t endpoint, uint32_t count);
   void (*incompatible)(void *context, int32_t endpoint, uint32_t policy);
 };
@@ -142,6 +152,22 @@ struct myelin_dds_endpoint {
 };
 
 typedef void (*myelin_dds_visit)(void *context, const struct myelin_dds_endpoint *endpoint);
+
+/* A participant, as it announces itself before it has proved anything. A text is NULL if it is not there; the
+ * pointers are valid for the call. */
+struct myelin_dds_remote {
+  const uint8_t *guid; /* 16 bytes */
+  const char *host;    /* the name of its host */
+  const char *process; /* the name of its process */
+  const char *pid;
+  const char *addresses; /* of its host */
+  const void *user_data;
+  size_t user_data_bytes;
+  uint8_t has_identity; /* it has DDS Security */
+  uint8_t is_admitted;  /* here, after a handshake that has checked its identity and its permissions */
+};
+
+typedef void (*myelin_dds_visit_remote)(void *context, const struct myelin_dds_remote *remote);
 
 /* Returns 0 if other code has opened the domain in this process. */
 int32_t myelin_dds_domain(uint32_t domain, const char *configuration);
@@ -182,6 +208,13 @@ int32_t myelin_dds_visit_matched(int32_t endpoint, uint8_t is_writer, myelin_dds
 /* Calls `visit` with what CycloneDDS knows of an endpoint. */
 void myelin_dds_visit_endpoint(const dds_builtintopic_endpoint_t *data, uint64_t handle,
                                myelin_dds_visit visit, void *context);
+/* A reader of all participants; it reports changes by `listener.changed`. */
+int32_t myelin_dds_participants(int32_t participant, const struct myelin_dds_listener *listener);
+/* Visits the participants of other processes. `topic` is any topic that the own participant may have. */
+int32_t myelin_dds_visit_participants(int32_t participant, int32_t participants, const char *topic,
+                                      myelin_dds_visit_remote visit, void *context);
+/* An endpoint or a participant announces other user data from now on. */
+int32_t myelin_dds_set_user_data(int32_t entity, const void *user_data, size_t user_data_bytes);
 int32_t myelin_dds_wait_for_acks(int32_t writer, int64_t limit_ns);
 int32_t myelin_dds_delete(int32_t entity);
 const char *myelin_dds_text(int32_t code);

@@ -17,6 +17,8 @@
 #include "dds/ddsi/ddsi_entity_index.h"
 #include "dds/ddsi/ddsi_entity_match.h"
 #include "dds/ddsi/ddsi_participant.h"
+#include "dds/ddsi/ddsi_plist.h"
+#include "dds/ddsi/ddsi_proxy_participant.h"
 #include "dds/ddsi/ddsi_serdata.h"
 #include "dds/ddsi/ddsi_sertype.h"
 #include "dds/ddsi/ddsi_tkmap.h"
@@ -27,6 +29,9 @@
 #include "dds/ddsi/q_rtps.h"
 #include "dds/ddsi/q_thread.h"
 #include "dds/ddsi/q_whc.h"
+/* It includes the headers of iceoryx, another package, of which nothing is used. */
+#define DDS_SHM__TRANSPORT_H
+#include "dds/ddsi/ddsi_security_omg.h"
 #include "dds/ddsrt/avl.h"
 #include "dds/ddsrt/endian.h"
 
@@ -37,6 +42,7 @@
   NAME(dds_create_listener)                \
   NAME(dds_create_participant)             \
   NAME(dds_create_qos)                     \
+  NAME(dds_create_reader)                  \
   NAME(dds_create_reader_rhc)              \
   NAME(dds_create_topic_sertype)           \
   NAME(dds_create_writer)                  \
@@ -49,6 +55,7 @@
   NAME(dds_get_matched_publications)       \
   NAME(dds_get_matched_subscription_data)  \
   NAME(dds_get_matched_subscriptions)      \
+  NAME(dds_lset_data_available)            \
   NAME(dds_lset_offered_incompatible_qos)  \
   NAME(dds_lset_publication_matched)       \
   NAME(dds_lset_requested_incompatible_qos)\
@@ -57,6 +64,7 @@
   NAME(dds_qget_durability)                \
   NAME(dds_qget_lifespan)                  \
   NAME(dds_qget_liveliness)                \
+  NAME(dds_qget_prop)                      \
   NAME(dds_qget_reliability)               \
   NAME(dds_qget_userdata)                  \
   NAME(dds_qset_durability)                \
@@ -68,8 +76,12 @@
   NAME(dds_qset_reliability)               \
   NAME(dds_qset_resource_limits)           \
   NAME(dds_qset_userdata)                  \
+  NAME(dds_read_mask)                      \
+  NAME(dds_return_loan)                    \
   NAME(dds_set_log_sink)                   \
+  NAME(dds_set_qos)                        \
   NAME(dds_strretcode)                     \
+  NAME(dds_take_mask)                      \
   NAME(dds_wait_for_acks)                  \
   NAME(dds_writecdr)                       \
   NAME(ddsi_serdata_init)                  \
@@ -94,6 +106,7 @@
   NAME(ddsrt_mutex_unlock)                 \
   NAME(ddsrt_time_monotonic)               \
   NAME(entidx_lookup_participant_guid)     \
+  NAME(entidx_lookup_proxy_participant_guid)\
   NAME(entidx_lookup_writer_guid)          \
   NAME(lookup_thread_state_real)
 

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::config::{HEARTBEAT, HEARTBEAT_DISCOVERING};
-use crate::entity::{Endpoint, Entity, Guid, Listener, contained};
+use crate::entity::{Endpoint, Entity, Guid, Listener, Remote, contained, visited_remote};
 use crate::error::{Error, check};
-use crate::participant::{BAD_PARAMETER, Participant, has_own_configuration};
+use crate::participant::{BAD_PARAMETER, Participant, has_own_configuration, set_user_data};
 use crate::{exit, ffi};
 
 /// The samples that a writer keeps for slow readers. A reader keeps none; the setting may tell what
@@ -74,6 +74,12 @@ pub struct Discovery {
     _entity: Entity,
 }
 
+/// The participants of other processes, also those that DDS Security refuses.
+pub struct Participants {
+    entity: Entity,
+    participant: Arc<Participant>,
+}
+
 impl Writer {
     /// A writer.
     ///
@@ -95,8 +101,7 @@ impl Writer {
                 }
             })
         });
-        let entity =
-            entity.map_err(|error| named(error, &settings.topic, participant, "publish"))?;
+        let entity = entity.map_err(|error| named(error, &settings.topic, participant, true))?;
         // With a user's configuration another thread may send.
         let in_place = !settings.reliable && !has_own_configuration();
         let guid = Guid::default();
@@ -206,6 +211,21 @@ impl Writer {
         self.guid
     }
 
+    /// Whether CycloneDDS still has its participant: it deletes one whose certificate or permissions
+    /// have run out.
+    pub fn has_participant(&self) -> bool {
+        // SAFETY: the type lives as long as the writer; 16 bytes.
+        unsafe { ffi::myelin_dds_has_participant(self.sample_type, self.guid.as_ptr()) > 0 }
+    }
+
+    /// Announces other user data from now on.
+    ///
+    /// # Errors
+    /// [`Error::Other`].
+    pub fn set_user_data(&self, user_data: &[u8]) -> Result<(), Error> {
+        set_user_data(self.entity.number, user_data)
+    }
+
     /// Calls `visit` with every reader it is matched with. Must not be called by a [`Listener`] of a
     /// writer: a write that waits for the calling thread would wait for ever.
     ///
@@ -241,8 +261,7 @@ impl Reader {
                 unsafe { ffi::myelin_dds_reader(participant.entity, settings, listener) }
             })
         });
-        let entity =
-            entity.map_err(|error| named(error, &settings.topic, participant, "subscribe to"))?;
+        let entity = entity.map_err(|error| named(error, &settings.topic, participant, false))?;
         Ok(Reader { entity })
     }
 
@@ -282,6 +301,46 @@ impl Discovery {
     }
 }
 
+impl Participants {
+    /// A discovery of all participants of the domain; its listener is notified when one has come, has
+    /// changed or has gone.
+    ///
+    /// # Errors
+    /// [`Error::Other`].
+    pub fn create(
+        participant: &Arc<Participant>,
+        listener: Box<dyn Listener>,
+    ) -> Result<Participants, Error> {
+        let entity = Entity::create(participant, listener, |listener| {
+            // SAFETY: the listener lives as long as the entity.
+            unsafe { ffi::myelin_dds_participants(participant.entity, listener) }
+        })?;
+        Ok(Participants { entity, participant: participant.clone() })
+    }
+
+    /// Calls `visit` with each.
+    ///
+    /// # Errors
+    /// [`Error::Other`].
+    pub fn visit(&self, visit: &mut dyn FnMut(Remote)) -> Result<(), Error> {
+        let mut visit = visit;
+        let (participant, topic) = (self.participant.entity, self.participant.domain_topic());
+        // SAFETY: `visited_remote` takes the context for what it is; a string that ends with a zero.
+        let code = unsafe {
+            let (context, topic) = ((&raw mut visit).cast(), topic.as_ptr());
+            let discovery = self.entity.number;
+            ffi::myelin_dds_visit_participants(
+                participant,
+                discovery,
+                topic,
+                visited_remote,
+                context,
+            )
+        };
+        check("looking at the participants", code).map(drop)
+    }
+}
+
 /// Converts the settings to the bridge's form.
 fn with_settings(settings: &Settings, create: impl FnOnce(&ffi::Settings) -> i32) -> i32 {
     let text = |text: &str| CString::new(text);
@@ -314,9 +373,9 @@ fn with_settings(settings: &Settings, create: impl FnOnce(&ffi::Settings) -> i32
 }
 
 /// If CycloneDDS refuses an endpoint, the fault is the topic's name, or the enclave has no right to it.
-fn named(error: Error, topic: &str, participant: &Participant, does: &'static str) -> Error {
+fn named(error: Error, topic: &str, participant: &Participant, is_publisher: bool) -> Error {
     match (&error, &participant.security) {
-        (Error::Other { denied: true, .. }, Some(security)) => security.denied(topic, does),
+        (Error::Other { denied: true, .. }, Some(security)) => security.denied(topic, is_publisher),
         _ => check_topic_name(topic).err().unwrap_or(error),
     }
 }

@@ -41,6 +41,28 @@ pub struct Endpoint {
     pub lease: Option<Duration>,
 }
 
+/// A participant of another process, as it announces itself before it has proved anything. The texts are
+/// what it wants them to be.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Remote {
+    /// Identifies it everywhere.
+    pub guid: Guid,
+    /// The name of its host.
+    pub host: String,
+    /// The name of its process.
+    pub process: String,
+    /// The number of its process.
+    pub pid: String,
+    /// The addresses of its host.
+    pub addresses: String,
+    /// Its user data.
+    pub user_data: Vec<u8>,
+    /// Whether it has DDS Security.
+    pub has_identity: bool,
+    /// Whether this process talks to it under DDS Security: a handshake has proved its identity.
+    pub is_admitted: bool,
+}
+
 /// The calls of CycloneDDS's threads for an endpoint. They come until it is dropped. The drop waits
 /// for a running call, so do not drop the endpoint in one. A call must be short, because it delays
 /// everything that comes from the network.
@@ -57,6 +79,9 @@ pub trait Listener: Send + Sync {
 
     /// For a discovery: an endpoint has gone.
     fn disappeared(&self, _guid: Guid) {}
+
+    /// For participants: one has come, has changed, or has gone.
+    fn changed(&self) {}
 
     /// The number of matched endpoints of the other side has changed.
     fn matched(&self, _count: u32) {}
@@ -91,8 +116,15 @@ impl Entity {
     ) -> Result<Entity, Error> {
         let listener = Box::into_raw(Box::new(listener));
         let context = listener.cast();
-        let c_listener =
-            ffi::Listener { context, received, appeared, disappeared, matched, incompatible };
+        let c_listener = ffi::Listener {
+            context,
+            received,
+            appeared,
+            disappeared,
+            changed,
+            matched,
+            incompatible,
+        };
         let c_listener = Box::into_raw(Box::new(c_listener));
         let number = create(c_listener);
         let (process, _participant) = (std::process::id(), participant.clone());
@@ -179,6 +211,12 @@ unsafe extern "C" fn disappeared(context: *mut c_void, endpoint: *const ffi::End
     contained((), || listener.disappeared(guid));
 }
 
+unsafe extern "C" fn changed(context: *mut c_void) {
+    // SAFETY: as in `received`.
+    let listener = unsafe { listener(context) };
+    contained((), || listener.changed());
+}
+
 unsafe extern "C" fn matched(context: *mut c_void, _endpoint: i32, count: u32) {
     // SAFETY: as in `received`.
     let listener = unsafe { listener(context) };
@@ -189,6 +227,47 @@ unsafe extern "C" fn incompatible(context: *mut c_void, _endpoint: i32, policy: 
     // SAFETY: as in `received`.
     let listener = unsafe { listener(context) };
     contained((), || listener.incompatible(policy));
+}
+
+/// # Safety
+/// NULL, or a text that ends with a zero.
+unsafe fn text(text: *const c_char) -> String {
+    match text.is_null() {
+        true => String::new(),
+        // SAFETY: as required.
+        false => unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned(),
+    }
+}
+
+/// # Safety
+/// So many bytes; NULL if there are none.
+unsafe fn bytes(data: *const c_void, count: usize) -> Vec<u8> {
+    match count {
+        0 => Vec::new(),
+        // SAFETY: as required.
+        count => unsafe { std::slice::from_raw_parts(data.cast(), count) }.to_vec(),
+    }
+}
+
+/// Calls the `&mut dyn FnMut(Remote)` in the context.
+pub(crate) unsafe extern "C" fn visited_remote(context: *mut c_void, remote: *const ffi::Remote) {
+    // SAFETY: the context is the one that the caller passes; the participant is valid for the call,
+    // its strings end with a zero, and its user data have the given length.
+    let (visit, remote) = unsafe {
+        let (visit, remote) = (&mut *context.cast::<&mut dyn FnMut(Remote)>(), &*remote);
+        let found = Remote {
+            guid: *remote.guid.cast::<Guid>(),
+            host: text(remote.host),
+            process: text(remote.process),
+            pid: text(remote.pid),
+            addresses: text(remote.addresses),
+            user_data: bytes(remote.user_data, remote.user_data_bytes),
+            has_identity: remote.has_identity != 0,
+            is_admitted: remote.is_admitted != 0,
+        };
+        (visit, found)
+    };
+    contained((), || visit(remote));
 }
 
 /// Calls the `&mut dyn FnMut(Endpoint)` in the context.
@@ -203,24 +282,22 @@ unsafe extern "C" fn visited(context: *mut c_void, endpoint: *const ffi::Endpoin
 /// Its strings end with a zero or are null, its GUID has 16 bytes, and its user data have the given
 /// length.
 unsafe fn endpoint_of(endpoint: &ffi::Endpoint) -> Endpoint {
-    let text = |text: *const c_char| match text.is_null() {
-        true => String::new(),
-        // SAFETY: as required.
-        false => unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned(),
-    };
     let flag = |flag: i8| (flag >= 0).then_some(flag > 0);
     let span = |ns: i64| (ns != i64::MAX).then(|| Duration::from_nanos(ns.max(0) as u64));
-    let user_data = match endpoint.user_data_bytes {
-        0 => Vec::new(),
-        // SAFETY: as required.
-        bytes => unsafe { std::slice::from_raw_parts(endpoint.user_data.cast(), bytes) }.to_vec(),
+    // SAFETY: as required.
+    let (guid, topic, type_name, user_data) = unsafe {
+        (
+            *endpoint.guid.cast::<Guid>(),
+            text(endpoint.topic),
+            text(endpoint.type_name),
+            bytes(endpoint.user_data, endpoint.user_data_bytes),
+        )
     };
     Endpoint {
         handle: endpoint.handle,
-        // SAFETY: as required.
-        guid: unsafe { *endpoint.guid.cast::<Guid>() },
-        topic: text(endpoint.topic),
-        type_name: text(endpoint.type_name),
+        guid,
+        topic,
+        type_name,
         user_data,
         reliable: flag(endpoint.reliable),
         transient_local: flag(endpoint.transient_local),

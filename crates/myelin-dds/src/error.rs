@@ -57,14 +57,15 @@ pub enum Error {
     },
     /// The enclave has no right to it.
     #[error(
-        "{} does not allow to {does} DDS topic {topic}; allow it: `myelin keystore add`, or \
-         `ros2 security create_permission`", file.display()
+        "{} does not allow to {} DDS topic {topic}; allow it: `myelin keystore add`, or \
+         `ros2 security create_permission`",
+        file.display(), if *is_publisher { "publish" } else { "subscribe to" }
     )]
     Denied {
         /// Its name in DDS.
         topic: String,
-        /// `publish` or `subscribe to`.
-        does: &'static str,
+        /// Whether it may not publish it; otherwise it may not subscribe to it.
+        is_publisher: bool,
         /// The enclave's permissions.
         file: PathBuf,
     },

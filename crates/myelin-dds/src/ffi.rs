@@ -45,6 +45,7 @@ pub struct Listener {
     pub received: unsafe extern "C" fn(*mut c_void, *const Received) -> u8,
     pub appeared: Visit,
     pub disappeared: Visit,
+    pub changed: unsafe extern "C" fn(*mut c_void),
     pub matched: unsafe extern "C" fn(*mut c_void, i32, u32),
     pub incompatible: unsafe extern "C" fn(*mut c_void, i32, u32),
 }
@@ -76,6 +77,19 @@ pub struct Endpoint {
 }
 
 #[repr(C)]
+pub struct Remote {
+    pub guid: *const u8,
+    pub host: *const c_char,
+    pub process: *const c_char,
+    pub pid: *const c_char,
+    pub addresses: *const c_char,
+    pub user_data: *const c_void,
+    pub user_data_bytes: usize,
+    pub has_identity: u8,
+    pub is_admitted: u8,
+}
+
+#[repr(C)]
 pub struct Property {
     pub name: *const c_char,
     pub value: *const c_char,
@@ -84,6 +98,7 @@ pub struct Property {
 pub type Heard = unsafe extern "C" fn(*const c_char);
 pub type Released = unsafe extern "C" fn(*mut c_void, usize);
 pub type Visit = unsafe extern "C" fn(*mut c_void, *const Endpoint);
+pub type VisitRemote = unsafe extern "C" fn(*mut c_void, *const Remote);
 
 /// The functions, each of which does nothing once the process ends ([`crate::exit`]).
 macro_rules! functions {
@@ -202,6 +217,7 @@ functions! {
         writer: *const u8,
         reader: *const u8,
     ) -> i32;
+    fn myelin_dds_has_participant(sample_type: *const Type, writer: *const u8) -> i32;
     fn myelin_dds_write(writer: i32, sample: *mut Sample) -> i32;
     fn myelin_dds_release(sample: *mut Sample);
     fn myelin_dds_hold(sample: *mut Sample);
@@ -211,6 +227,19 @@ functions! {
         is_writer: u8,
         visit: Visit,
         context: *mut c_void,
+    ) -> i32;
+    fn myelin_dds_participants(participant: i32, listener: *const Listener) -> i32;
+    fn myelin_dds_visit_participants(
+        participant: i32,
+        participants: i32,
+        topic: *const c_char,
+        visit: VisitRemote,
+        context: *mut c_void,
+    ) -> i32;
+    fn myelin_dds_set_user_data(
+        entity: i32,
+        user_data: *const c_void,
+        user_data_bytes: usize,
     ) -> i32;
     fn myelin_dds_wait_for_acks(writer: i32, limit_ns: i64) -> i32;
     fn myelin_dds_delete(entity: i32) -> i32;

@@ -44,11 +44,13 @@ mod participant;
 mod security;
 
 pub use config::{Config, DATAGRAMS, LEASE, socket_buffer_bytes};
-pub use endpoint::{Discovery, History, Reader, Release, Settings, Writer, check_topic_name};
-pub use entity::{Endpoint, Guid, Listener};
+pub use endpoint::{
+    Discovery, History, Participants, Reader, Release, Settings, Writer, check_topic_name,
+};
+pub use entity::{Endpoint, Guid, Listener, Remote};
 pub use error::Error;
 pub use library::{SOUND, load, version_of};
 pub use message::Message;
 pub use names::{TOPIC_PREFIX, private_topic};
 pub use participant::{Binding, DOMAIN_MAX, Domain, Participant, has_own_configuration};
-pub use security::{IdentityFiles, Security, warn_by};
+pub use security::{IdentityFiles, Security, refused_certificates, warn_by, warn_once};

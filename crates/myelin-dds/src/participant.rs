@@ -179,6 +179,25 @@ impl Participant {
         self.security.is_some()
     }
 
+    /// Its enclave, if it has one.
+    pub fn security(&self) -> Option<&Security> {
+        self.security.as_ref()
+    }
+
+    /// Announces it with other user data than those of its settings from now on, to every host that
+    /// listens.
+    ///
+    /// # Errors
+    /// [`Error::Other`].
+    pub fn set_user_data(&self, user_data: &[u8]) -> Result<(), Error> {
+        set_user_data(self.entity, user_data)
+    }
+
+    /// The name of a topic that is made to look at its domain.
+    pub(crate) fn domain_topic(&self) -> &'static CStr {
+        domain_topic(self.is_secured())
+    }
+
     /// Waits until it is closed.
     fn wait_until(&self, closed: &Receiver<()>) {
         // CycloneDDS wakes its receiving threads by packets to itself, which do not arrive if the
@@ -298,6 +317,16 @@ fn sockets(participant: i32, is_secured: bool) -> Vec<OwnedFd> {
 fn stuck() -> MutexGuard<'static, BTreeSet<u32>> {
     static STUCK: Mutex<BTreeSet<u32>> = Mutex::new(BTreeSet::new());
     STUCK.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Announces an entity with other user data from now on.
+pub(crate) fn set_user_data(entity: i32, user_data: &[u8]) -> Result<(), Error> {
+    // SAFETY: the bytes live for the call.
+    let code = unsafe {
+        let (data, bytes) = (user_data.as_ptr().cast(), user_data.len());
+        ffi::myelin_dds_set_user_data(entity, data, bytes)
+    };
+    check("announcing other user data", code).map(drop)
 }
 
 /// Deletes an entity and everything that belongs to it; 0 is none.

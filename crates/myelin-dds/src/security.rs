@@ -56,6 +56,13 @@ impl Security {
         &self.folder
     }
 
+    /// Its name in its keystore, such as `/robot/camera`.
+    pub fn enclave(&self) -> String {
+        let folder = self.folder.to_string_lossy();
+        let name = folder.rsplit_once("/enclaves/").map_or(&*folder, |(_, name)| name);
+        format!("/{}", name.trim_start_matches('/'))
+    }
+
     /// The files of its identity, for another protocol that proves it.
     pub fn identity(&self) -> IdentityFiles {
         let file = |name| self.folder.join(name);
@@ -91,9 +98,9 @@ impl Security {
     }
 
     /// The refusal of an endpoint on `topic`.
-    pub(crate) fn denied(&self, topic: &str, does: &'static str) -> Error {
+    pub(crate) fn denied(&self, topic: &str, is_publisher: bool) -> Error {
         let (topic, file) = (topic.to_owned(), self.folder.join("permissions.p7s"));
-        Error::Denied { topic, does, file }
+        Error::Denied { topic, is_publisher, file }
     }
 
     /// What CycloneDDS has refused, with its reasons.
@@ -145,12 +152,39 @@ unsafe extern "C" fn heard(text: *const c_char) {
     };
     // Nobody listens in a thread that ends.
     let is_kept = HEARD.try_with(keep).unwrap_or(false);
+    if !is_kept {
+        keep_refused(text);
+        warn_once(text);
+    }
+}
+
+/// The newest certificates that this process has refused, in the words of CycloneDDS. They name the
+/// certificate's subject.
+pub fn refused_certificates() -> Vec<String> {
+    REFUSED_CERTIFICATES.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+fn keep_refused(text: &str) {
+    let Some(at) = text.find(REFUSED_CERTIFICATE) else { return };
+    let text = text[at..].split("(code:").next().unwrap_or_default().trim_end();
+    // The names in a subject escape their slashes.
+    let text: String = text.chars().filter(|each| *each != '\\').take(160).collect();
+    let mut kept = REFUSED_CERTIFICATES.lock().unwrap_or_else(PoisonError::into_inner);
+    if !kept.contains(&text) {
+        kept.truncate(REFUSED_CERTIFICATES_MAX - 1);
+        kept.insert(0, text);
+    }
+}
+
+/// Warns as CycloneDDS does: by the function of [`warn_by`], each text once in the process.
+pub fn warn_once(text: &str) {
     static TEXTS: Mutex<Texts> = Mutex::new(Texts(VecDeque::new()));
     let mut texts = TEXTS.lock().unwrap_or_else(PoisonError::into_inner);
-    if is_kept || !texts.is_news(text, Instant::now()) {
+    let is_news = texts.is_news(text, Instant::now());
+    drop(texts);
+    if !is_news {
         return;
     }
-    drop(texts);
     let why = WHY.iter().find(|(part, _)| text.contains(part)).map_or("", |(_, why)| why);
     match WARN.get() {
         Some(warn) => warn(&format!("{text}{why}")),
@@ -195,6 +229,10 @@ thread_local! {
     static HEARD: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 static WARN: OnceLock<fn(&str)> = OnceLock::new();
+/// The newest first.
+static REFUSED_CERTIFICATES: Mutex<Vec<String>> = Mutex::new(Vec::new());
+const REFUSED_CERTIFICATES_MAX: usize = 2;
+const REFUSED_CERTIFICATE: &str = "Certificate not valid";
 const TEXTS_MAX: usize = 64;
 /// What CycloneDDS says of a participant for which it has none of ours.
 const NO_MATCH: &str = "Remote secure participant";

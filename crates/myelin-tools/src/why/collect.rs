@@ -56,6 +56,7 @@ pub(super) fn collect(place: &session::Place, options: &Options) -> Result<Snaps
         unanswered: programs.unanswered(),
         busiest: busiest(&busy_before, &known, interval_s),
         network: network(&session, &second),
+        denied: denied(&topic, &second),
         foreign: places.foreign,
         place: here,
         topic: shown(&topic, &second),
@@ -224,6 +225,23 @@ fn others(topic: &str, graph: &Graph) -> Vec<OtherTopic> {
         side.push(node.to_owned());
     }
     topics.into_values().collect()
+}
+
+/// The programs of other hosts that say that their permissions do not allow them the topic.
+fn denied(topic: &str, graph: &Graph) -> Vec<(bool, Program)> {
+    let of = |node: &PeerInfo, attribute: &str| {
+        let names = node.record.attributes.get(attribute).unwrap_or_default();
+        names.split(|byte| *byte == b' ').any(|name| name == topic.as_bytes())
+    };
+    let both = [(true, "myelin.may_not_publish"), (false, "myelin.may_not_subscribe")];
+    let all = both.into_iter().flat_map(|(publishers, attribute)| {
+        let nodes = graph.nodes.iter().filter(move |node| of(node, attribute));
+        nodes.map(move |node| {
+            let (name, host) = (node.name.clone(), Some(node.record.host.clone()));
+            (publishers, Program { name, host, ..Program::default() })
+        })
+    });
+    all.take(ENDS_MAX).collect()
 }
 
 fn types(ends: &[End], graph: &Graph) -> BTreeMap<u64, Arc<myelin::value::Type>> {

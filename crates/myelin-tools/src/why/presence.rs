@@ -16,12 +16,31 @@ pub fn judge(seen: &Snapshot) -> Vec<Finding> {
 }
 
 fn absent(seen: &Snapshot, publishers: bool) -> Vec<Finding> {
-    let found = elsewhere(seen, publishers)
+    let found = denied(seen, publishers)
+        .or_else(|| elsewhere(seen, publishers))
         .or_else(|| other_name(seen, publishers))
         .or_else(|| network(seen, publishers))
         .or_else(|| unanswered(seen, publishers))
         .or_else(|| foreign(seen, publishers));
     vec![found.unwrap_or_else(|| nobody(seen, publishers))]
+}
+
+/// A program of another host lacks the right.
+fn denied(seen: &Snapshot, publishers: bool) -> Option<Finding> {
+    let (_, program) = seen.denied.iter().find(|(it, _)| *it == publishers)?;
+    let does = if publishers { "publish" } else { "subscribe to" };
+    let found = format!(
+        "the permissions of {} do not allow it to {does} {:?}",
+        program.label(),
+        seen.topic
+    );
+    let right = if publishers { "publish" } else { "subscribe" };
+    let change = format!(
+        "allow it where the keystore is, and copy the enclave to its host: myelin keystore add KEYSTORE ENCLAVE \
+         --allow {right}={} ...",
+        seen.topic
+    );
+    Some(Finding::change("no_right", found, change).of(&program.name, 0))
 }
 
 /// The side is in another domain, folder, container, or group's domain.

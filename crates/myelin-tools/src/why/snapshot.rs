@@ -32,6 +32,9 @@ pub struct Snapshot {
     pub unanswered: Vec<Program>,
     /// The topic in other places.
     pub elsewhere: Vec<Elsewhere>,
+    /// Programs of other hosts whose permissions do not allow them the topic: to publish it, or to
+    /// subscribe to it.
+    pub denied: Vec<(bool, Program)>,
     /// Other users with nodes.
     pub foreign: Vec<ForeignUser>,
     /// The network, if it was requested, and how many nodes of other hosts are known.

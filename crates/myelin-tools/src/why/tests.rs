@@ -123,6 +123,11 @@ fn a_side_that_is_missing_is_searched_for() {
         without_lidar(seen);
         seen.others.push(works("scan2"));
     });
+    expect("no_right", &["lidar (host base)", "publish", "--allow publish=scan"], |seen| {
+        without_lidar(seen);
+        let (name, host) = ("lidar".to_owned(), Some("base".to_owned()));
+        seen.denied = vec![(true, Program { name, host, ..Program::default() })];
+    });
     expect("no_other_host", &["MYELIN_NETWORK=1"], |seen| {
         without_lidar(seen);
         seen.network = Some((NetworkState::Up { interface: "eth0".into(), address: None }, 0));

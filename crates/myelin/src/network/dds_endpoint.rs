@@ -9,7 +9,7 @@ use myelin_shm::node as shm;
 
 use super::host::{Host, topic_name};
 use super::session::Session;
-use super::user_data::{Discovered, EndpointUserData, dds_program};
+use super::user_data::{Discovered, EndpointUserData, NodeUserData, dds_program};
 use super::{Encoding, Spec, lock};
 use crate::{
     AnnouncedQos, DdsInfo, EndpointId, EndpointInfo, Error, Event, LayoutHash, Location, Mismatch,
@@ -188,6 +188,23 @@ impl DdsEndpoint {
     pub(super) fn report_unbound(&self, error: &Error) {
         let reason = format!("DDS topic {:?} is not open: {error}", self.topic);
         self.report(0, Refusal { reason, mismatch: None });
+    }
+
+    /// Reports that the enclave of a node, which announces itself by this writer of flow control, does not
+    /// allow it an endpoint of the other side.
+    pub(super) fn report_denied(&self, node: &Endpoint, enclave: &str) {
+        let name =
+            NodeUserData::read(&node.user_data).map(|node| node.info.name).unwrap_or_default();
+        let does = if self.info.is_publisher { "subscribe to" } else { "publish" };
+        let reason = format!(
+            "node {name:?} may not {does} DDS topic {}: the permissions of its enclave {enclave:?} do not \
+             allow it. Allow it (`myelin keystore add`, `ros2 security create_permission`), and copy the \
+             enclave to its host",
+            self.topic
+        );
+        // The endpoint that it would have.
+        let endpoint = LayoutHash::of_bytes(&[&node.guid[..], does.as_bytes()].concat());
+        self.report_incompatible(endpoint, Refusal { reason, mismatch: None });
     }
 
     /// Reports an endpoint of the other side that does not match, once.

@@ -104,6 +104,22 @@ impl FlowChannel {
         Ok(FlowChannel { writer, reader, peers, received, outgoing, kept, silent })
     }
 
+    /// Whether an endpoint is of the same process.
+    pub(super) fn is_own(&self, endpoint: &Guid) -> bool {
+        prefix(endpoint) == prefix(&self.writer.guid())
+    }
+
+    /// Whether its participant is still there: it goes when its enclave runs out.
+    pub(super) fn has_participant(&self) -> bool {
+        self.writer.has_participant()
+    }
+
+    /// Announces the node by other user data from now on. If it fails, others know it by the earlier
+    /// ones.
+    pub(super) fn announce(&self, user_data: &[u8]) {
+        let _ = self.writer.set_user_data(user_data);
+    }
+
     /// Sends it to all existing nodes, except those that are silent, by one of the next calls of
     /// `flush`: a match with many endpoints takes a message for each of them, to every node.
     pub(super) fn send(&self, message: FlowMessage) {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use myelin_dds::{Endpoint, Guid};
 
 use super::dds_endpoint::{DdsEndpoint, Refusal};
+use super::denied::Denied;
 use super::flow_channel::FLOW_TOPIC;
 use super::host::Host;
 use super::reader::ReaderState;
@@ -67,8 +68,9 @@ impl Found {
 
     fn add(&mut self, is_writer: bool, endpoint: &Endpoint, host: Host) {
         if FLOW_TOPIC.contains(&endpoint.topic.as_str()) {
-            let node = is_writer.then(|| NodeUserData::read(endpoint)).flatten();
-            if let Some(NodeUserData { info, .. }) = node.filter(|node| node.host != host) {
+            let node = is_writer.then(|| NodeUserData::read(&endpoint.user_data)).flatten();
+            if let Some(NodeUserData { mut info, .. }) = node.filter(|node| node.host != host) {
+                Denied::read(&endpoint.user_data).add_to(&mut info.record.attributes);
                 self.nodes.insert(info.node, info);
             }
             return;

@@ -1,7 +1,9 @@
 //! The way to other hosts: `docs/explanation/dds.md`.
 
+mod admission;
 mod backlog;
 mod dds_endpoint;
+mod denied;
 mod flow_channel;
 mod flow_control;
 mod graph;

@@ -401,7 +401,7 @@ impl ReaderState {
         };
         let listener = Box::new(self.listener(number, session));
         let reader = Reader::create(&session.participant, &settings, listener);
-        let reader = reader.map_err(network_error)?;
+        let reader = reader.map_err(|error| session.endpoint_error(error))?;
         let guid = reader.guid().map_err(network_error)?;
         let mut group = lock(&self.groups[number]);
         if group.subscription.is_some() {

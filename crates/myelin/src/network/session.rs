@@ -1,14 +1,18 @@
 //! The network resources that are open while an interface leads to other hosts.
 
+use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use myelin_dds::{Discovery, Endpoint, Participant};
+use myelin_dds::{Discovery, Endpoint, Listener, Participant, Participants, Security};
 use myelin_shm::node as shm;
 
-use super::flow_channel::{FlowChannel, FlowMessage, GuidPrefix};
+use super::admission::{Admission, Enclave};
+use super::dds_endpoint::DdsEndpoint;
+use super::denied::{Denied, DeniedTopic};
+use super::flow_channel::{FLOW_TOPIC, FlowChannel, FlowMessage, GuidPrefix};
 use super::host::Host;
 use super::known_endpoints::{DiscoveryListener, KnownEndpoints};
 use super::lane::{Lane, LaneAddress};
@@ -26,12 +30,18 @@ pub(super) struct Session {
     pub(super) queue: Arc<TaskQueue>,
     pub(super) participant: Arc<Participant>,
     flow: FlowChannel,
+    /// Of the writer of flow control: where the lane listens, and the node's record.
+    user_data: [String; 2],
     schemas: SchemaChannel,
     /// `None`: it is switched off, or could not be opened.
     pub(super) lane: Option<Lane>,
     /// Of writers and of readers.
     _discoveries: [Discovery; 2],
     known: Arc<KnownEndpoints>,
+    /// And whether they have changed.
+    participants: (Participants, Arc<AtomicBool>),
+    admission: RefCell<Admission>,
+    denied: RefCell<Denied>,
     /// Whether known endpoints must be compared, too: some of ours are new.
     compare_all: AtomicBool,
 }
@@ -53,21 +63,75 @@ impl Session {
         let _discoveries = [discovery(true)?, discovery(false)?];
         let user_data = NodeUserData { host, info: node.info()? }.encode();
         let lane_address = lane.as_ref().map(|lane| lane.address().encode()).unwrap_or_default();
-        let user_data = [lane_address, user_data].concat().into_bytes();
-        let flow = FlowChannel::create(&participant, queue, user_data)?;
+        let user_data = [lane_address, user_data];
+        let flow = FlowChannel::create(&participant, queue, user_data.concat().into_bytes())?;
         let (schemas, compare_all) = (SchemaChannel::default(), AtomicBool::new(true));
-        let queue = queue.clone();
+        let has_changed = Arc::new(AtomicBool::new(true));
+        let listener = Box::new(ParticipantsListener(queue.clone(), has_changed.clone()));
+        let participants = Participants::create(&participant, listener).map_err(network_error)?;
+        let participants = (participants, has_changed);
+        let security = participant.security();
+        let enclave = security.map(Security::enclave).unwrap_or_default();
+        let denied = RefCell::new(Denied { enclave, topics: Vec::new() });
+        let admission = RefCell::new(Admission::new(security.map(Enclave::of)));
         Ok(Session {
             host,
-            queue,
+            queue: queue.clone(),
             participant,
             flow,
+            user_data,
             schemas,
             lane,
             _discoveries,
             known,
+            participants,
+            admission,
+            denied,
             compare_all,
         })
+    }
+
+    /// The library's error for an endpoint that could not be made. If the enclave's permissions do not
+    /// allow it, the other nodes learn it, too.
+    pub(super) fn endpoint_error(&self, error: myelin_dds::Error) -> Error {
+        if let myelin_dds::Error::Denied { topic, is_publisher, .. } = &error {
+            let topic = DeniedTopic { is_publisher: *is_publisher, name: topic.clone() };
+            if self.denied.borrow_mut().insert(topic) {
+                let [lane_address, node] = &self.user_data;
+                let user_data = [lane_address, &*self.denied.borrow().encode(), node].concat();
+                self.flow.announce(user_data.as_bytes());
+            }
+        }
+        network_error(error)
+    }
+
+    /// Whether the participant must be opened again: there is another list of revoked certificates, or
+    /// its enclave has run out.
+    pub(super) fn is_outdated(&self) -> bool {
+        self.participant.is_outdated() || !self.flow.has_participant()
+    }
+
+    /// Reports the participants that DDS Security keeps apart from this one, and tells them. `user_data`
+    /// are the program's. Whether it must look again though nothing changes.
+    pub(super) fn admit(&self, user_data: &str) -> bool {
+        let mut admission = self.admission.borrow_mut();
+        let (participants, has_changed) = &self.participants;
+        // ORDER: Relaxed: the task orders what follows.
+        if !has_changed.swap(false, Ordering::Relaxed) && !admission.is_pending() {
+            return false;
+        }
+        let refused = myelin_dds::refused_certificates();
+        if let Some(user_data) = admission.announce(user_data, refused) {
+            let _ = self.participant.set_user_data(user_data.as_bytes()); // they do not learn it
+        }
+        let mut remotes = Vec::new();
+        if participants.visit(&mut |remote| remotes.push(remote)).is_err() {
+            return false; // they cannot be looked at
+        }
+        let now_s = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+        let reports = admission.look(&remotes, Instant::now(), now_s);
+        reports.iter().for_each(|text| myelin_dds::warn_once(text));
+        admission.is_pending()
     }
 
     /// Sends the schema of a type to the hosts that want it.
@@ -139,7 +203,16 @@ impl Session {
         };
         for (is_writer, endpoint) in endpoints {
             let topic = endpoint.topic.as_str();
-            if is_writer {
+            if is_writer && FLOW_TOPIC.contains(&topic) && !self.flow.is_own(&endpoint.guid) {
+                let Denied { enclave, topics } = Denied::read(&endpoint.user_data);
+                let report = |dds: &DdsEndpoint| dds.report_denied(&endpoint, &enclave);
+                for DeniedTopic { is_publisher, name } in &topics {
+                    let ours = readers.get(&**name).into_iter().flatten().filter(|_| *is_publisher);
+                    ours.for_each(|reader| report(&reader.dds));
+                    let ours = writers.get(&**name).into_iter().flatten().filter(|_| !is_publisher);
+                    ours.for_each(|writer| report(&writer.dds));
+                }
+            } else if is_writer {
                 let ours = readers.get(topic).into_iter().flatten();
                 ours.for_each(|reader| reader.compare(&endpoint, self));
             } else {
@@ -159,4 +232,14 @@ fn by_topic<T>(endpoints: &[Arc<T>], topic: fn(&T) -> &str) -> HashMap<&str, Vec
     let mut found: HashMap<_, Vec<_>> = HashMap::with_capacity(endpoints.len());
     endpoints.iter().for_each(|each| found.entry(topic(each)).or_default().push(each));
     found
+}
+
+/// Reports that a participant has come, has changed or has gone.
+struct ParticipantsListener(Arc<TaskQueue>, Arc<AtomicBool>);
+
+impl Listener for ParticipantsListener {
+    fn changed(&self) {
+        self.1.store(true, Ordering::Relaxed);
+        self.0.push(Task::Discovery);
+    }
 }

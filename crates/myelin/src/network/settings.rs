@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use myelin_dds::{Config, DATAGRAMS, LEASE, Security};
 
+use super::admission::Enclave;
 use super::network_error;
 use crate::Error;
 
@@ -100,8 +101,12 @@ impl Settings {
             None => text(ENCLAVE)?,
         };
         let security = security(keystore, enclave)?;
+        let user_data = match &security {
+            Some(security) => Enclave::of(security).announce(&self.user_data),
+            None => self.user_data,
+        };
         let bulk_lane = switched(self.bulk_lane, BULK_LANE, true)?;
-        let Settings { multicast, user_data, .. } = self;
+        let multicast = self.multicast;
         let config =
             Config { interface, peers, multicast, lease, datagram_bytes, user_data, security };
         Ok(Some(Resolved { config, bulk_lane }))

@@ -68,8 +68,8 @@ impl NodeUserData {
     }
 
     /// The node of another host that announces itself with a writer of flow control.
-    pub(super) fn read(endpoint: &Endpoint) -> Option<NodeUserData> {
-        let (_, bytes) = split(&endpoint.user_data).ok()?;
+    pub(super) fn read(user_data: &[u8]) -> Option<NodeUserData> {
+        let (_, bytes) = split(user_data).ok()?;
         let bytes = bytes?;
         let (host, rest) = word(&bytes).ok()?;
         let mut info = PeerInfo::decode(rest).ok()?;
@@ -390,9 +390,9 @@ mod tests {
         let sent = NodeUserData { host: Host(5), info };
         let mut expected = sent.clone();
         expected.info.location = Location::OtherHost(5);
-        assert_eq!(NodeUserData::read(&discovered(sent.encode().as_bytes())), Some(expected));
+        assert_eq!(NodeUserData::read(sent.encode().as_bytes()), Some(expected));
         for data in [&b""[..], b"myelin=5:;", b"myelin=5:AAAA;", publisher().encode().as_bytes()] {
-            assert_eq!(NodeUserData::read(&discovered(data)), None);
+            assert_eq!(NodeUserData::read(data), None);
         }
     }
 

@@ -49,6 +49,7 @@ impl Network {
         node: &shm::Node,
     ) -> Result<Arc<Network>, Error> {
         Domain::check(domain).map_err(network_error)?;
+        myelin_dds::warn_by(|text| myelin_shm::warn("", "the network", text));
         if let Some(name) = config.interface.as_ref().filter(|name| !interface::can_be_named(name))
         {
             return Err(Error::Setting {
@@ -70,7 +71,6 @@ impl Network {
 
     /// Opens the network at once: only CycloneDDS's plug-ins check an enclave's signatures and dates.
     fn check_enclave(&self) -> Result<(), Error> {
-        myelin_dds::warn_by(|text| myelin_shm::warn("", "the network", text));
         use myelin_dds::Error::{NoPlugIn, Security};
         match lock(&self.worker()?.link).refusal.take() {
             Some(error @ (Security { .. } | NoPlugIn { .. })) => Err(network_error(error)),
@@ -193,6 +193,8 @@ struct Link {
     binding: Option<Binding>,
     /// When to try a failed attempt again, and the delay before it.
     again: Option<(Instant, Duration)>,
+    /// Whether there has been a session.
+    was_open: bool,
     /// Why CycloneDDS does not accept the enclave.
     refusal: Option<myelin_dds::Error>,
 }
@@ -331,6 +333,7 @@ impl WorkerState {
         let mut flush_at: Option<Instant> = None;
         let is_secured = self.domain.config().security.is_some();
         let mut check_at = is_secured.then(|| Instant::now() + CHECK_REVOKED);
+        let mut is_admission_pending = false;
         loop {
             retry_full_in = match full.is_empty() {
                 true => RETRY_FULL_MIN,
@@ -349,7 +352,7 @@ impl WorkerState {
                 check_at = Some(Instant::now() + CHECK_REVOKED);
             }
             let session = link.session.as_ref();
-            let is_outdated = is_check && session.is_some_and(|it| it.participant.is_outdated());
+            let is_outdated = is_check && session.is_some_and(Session::is_outdated);
             if have_changed || is_outdated || again.is_some_and(|at| at <= Instant::now()) {
                 self.update_binding(&mut link);
             }
@@ -367,6 +370,7 @@ impl WorkerState {
             }
             if compare_at.is_some_and(|at| at <= Instant::now()) {
                 session.compare(&alive(&self.readers), &alive(&self.writers));
+                is_admission_pending = session.admit(&self.domain.config().user_data);
                 self.node.report_graph_change();
                 session.set_discovering(true);
                 let now = Instant::now();
@@ -374,6 +378,9 @@ impl WorkerState {
             } else if calm_at.is_some_and(|at| at <= Instant::now()) {
                 session.set_discovering(false);
                 calm_at = None;
+            }
+            if is_check && is_admission_pending {
+                is_admission_pending = session.admit(&self.domain.config().user_data);
             }
             tasks.into_iter().for_each(|task| self.handle(session, task, &mut full));
             if retry_declined_at.is_some_and(|at| at <= Instant::now()) {
@@ -449,11 +456,14 @@ impl WorkerState {
             None => (None, None),
         };
         let binding = interface.as_ref().and_then(Interface::binding);
-        let is_fit = |it: &Session| link.binding == binding && !it.participant.is_outdated();
+        let is_fit = |it: &Session| link.binding == binding && !it.is_outdated();
         if !link.session.as_ref().is_some_and(is_fit) {
             self.close(link);
             let participant = self.domain.open(binding).map_err(|error| {
                 let reason = error.to_string();
+                if matches!(error, myelin_dds::Error::Security { .. }) && link.was_open {
+                    myelin_dds::warn_once(&format!("this node has no network any more: {reason}"));
+                }
                 link.refusal = Some(error);
                 reason
             });
@@ -512,7 +522,8 @@ impl WorkerState {
             }
         }
         self.queue.push(Task::Discovery);
-        *link = Link { session: Some(session), binding, again: None, refusal: None };
+        let session = Some(session);
+        *link = Link { session, binding, again: None, was_open: true, refusal: None };
     }
 
     /// Closes the resources: all matches across the network end.

@@ -565,8 +565,8 @@ impl WriterState {
     pub(super) fn bind(self: &Arc<Self>, session: &Session) -> Result<(), Error> {
         let watch = WriterListener { shared: Arc::downgrade(self), queue: session.queue.clone() };
         let participant = &session.participant;
-        let writer =
-            Writer::create(participant, &self.settings, Box::new(watch)).map_err(network_error)?;
+        let writer = Writer::create(participant, &self.settings, Box::new(watch))
+            .map_err(|error| session.endpoint_error(error))?;
         let guid = writer.guid();
         let mut output = lock(&self.output);
         if output.closed {

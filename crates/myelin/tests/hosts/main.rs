@@ -133,6 +133,8 @@ fn the_other_side() {
         "exit_at_once" => security::exit_at_once(),
         "use_openssl_and_exit" => security::use_openssl_and_exit(),
         "have_few_rights" => security::have_few_rights(),
+        "miss_one_without_rights" => security::miss_one_without_rights(),
+        "forge_rights" => security::forge_rights(),
         "cannot_open" => security::cannot_open(),
         _ => panic!("{role}"),
     }

@@ -2,7 +2,8 @@
 //! They harm neither the process nor its other topics.
 //!
 //! They are those of one peer, the decoy: without a keystore anybody can speak in the name of another
-//! process, and end its topics. The topic with the partner must go on.
+//! process, and end its topics. The topic with the partner must go on. With a keystore the packets are
+//! announcements, handshakes, encrypted ones, and TLS.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -10,29 +11,56 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddrV4, TcpStream, UdpSocket};
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::process::Stdio;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use myelin::{Node, Topic};
+use myelin_keystore::{Keystore, Rights};
 
 use crate::support::WATCHDOG;
-use crate::two::{Hosts, ONE, heard, say};
+use crate::two::{Host, Hosts, ONE, heard, say};
 use crate::{node, nothing_is_left};
 
 #[test]
 #[ignore = "long: sends packets for 10 s, or MYELIN_MALFORMED_S; part of `make test-long`"]
 fn malformed_packets_harm_no_other_topic() {
+    harm_no_other_topic(None, setting("MYELIN_MALFORMED_S").unwrap_or(10));
+}
+
+#[test]
+#[ignore = "long: sends packets for 10 s; part of `make test-long`"]
+fn with_a_keystore_malformed_packets_harm_no_other_topic() {
+    let folder = tempfile::tempdir().unwrap();
+    let keystore = Keystore::create(&folder.path().join("keystore")).unwrap();
+    for enclave in ["/victim", "/decoy", "/partner"] {
+        keystore.add(enclave, &Rights::default(), 1).unwrap();
+    }
+    harm_no_other_topic(Some(&folder.path().join("keystore")), 10);
+}
+
+fn harm_no_other_topic(keystore: Option<&Path>, seconds: u64) {
     let Some(hosts) = Hosts::new() else { return };
-    let mut attacker = hosts.other.run("send_malformed_packets");
+    let run = |host: &Host, role, enclave: &str, stderr: Stdio| {
+        let keystore = keystore.map(Path::as_os_str);
+        let variables =
+            keystore.map(|it| [("MYELIN_KEYSTORE", it), ("MYELIN_ENCLAVE", enclave.as_ref())]);
+        host.run_as(role, variables.as_ref().map_or(&[][..], |it| it), stderr)
+    };
+    let seconds = seconds.to_string();
+    let time = [("MYELIN_MALFORMED_S", seconds.as_ref())];
+    let mut attacker = hosts.other.run_as("send_malformed_packets", &time, Stdio::inherit());
     attacker.hears("ready");
     let said = Said(tempfile::NamedTempFile::new().unwrap());
-    let mut victim = hosts.one.run_as("be_attacked", &[], said.0.reopen().unwrap());
+    let stderr = said.0.reopen().unwrap().into();
+    let mut victim = run(&hosts.one, "be_attacked", "/victim", stderr);
     victim.hears("ready");
-    let mut decoy = hosts.other.run("be_a_decoy");
+    let mut decoy = run(&hosts.other, "be_a_decoy", "/decoy", Stdio::inherit());
     decoy.hears("done");
     attacker.say("capture no more");
     attacker.hears("captured");
-    let mut partner = hosts.other.run("talk_under_attack");
+    let mut partner = run(&hosts.other, "talk_under_attack", "/partner", Stdio::inherit());
     partner.hears("talks");
     // What the process keeps for reuse has its size after the first half.
     for half in ["first half", "second half"] {
@@ -102,11 +130,17 @@ pub(crate) fn be_attacked() {
         });
         say("ready");
         heard("first half");
-        let before = resident_bytes();
+        let (before, counted) = (resident_bytes(), threads_and_descriptors());
         say("first half");
         heard("second half");
         let grown = resident_bytes().saturating_sub(before);
         assert!(grown < GROWTH_MAX, "{grown} B more than after the first half");
+        let counts = std::iter::zip(counted, threads_and_descriptors());
+        assert!(
+            counts.clone().all(|(before, now)| now <= before + 8),
+            "{:?}",
+            Vec::from_iter(counts)
+        );
         say("second half");
         heard("end");
         is_over.store(true, Ordering::Relaxed);
@@ -204,7 +238,7 @@ pub(crate) fn send_malformed_packets() {
     assert!(captured.datagrams.len() > 20, "{} datagrams", captured.datagrams.len());
     assert!(!captured.connections.is_empty(), "no connection of the lane");
     say("captured");
-    let seconds = setting("MYELIN_MALFORMED_S").unwrap_or(10) as f64;
+    let seconds = setting("MYELIN_MALFORMED_S").unwrap() as f64;
     let mut random = Random(setting("MYELIN_MALFORMED_SEED").unwrap_or(1));
     for half in ["first half", "second half"] {
         heard(half);
@@ -310,6 +344,10 @@ impl Random {
 
 fn setting(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|text| text.parse().expect("a number"))
+}
+
+fn threads_and_descriptors() -> [usize; 2] {
+    ["/proc/self/task", "/proc/self/fd"].map(|folder| std::fs::read_dir(folder).unwrap().count())
 }
 
 fn resident_bytes() -> u64 {

@@ -8,7 +8,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use myelin::{Error, Location, Node, Topic};
+use myelin::{Error, Event, Location, Node, Topic};
 use myelin_keystore::{Keystore, Rights};
 use tempfile::TempDir;
 
@@ -197,6 +197,8 @@ struct Stranger {
     enclave: &'static str,
     /// What the publisher writes of it, or itself: the one that has answered the handshake.
     reason: &'static [&'static str],
+    /// What the publisher writes, and what it writes itself.
+    both: [&'static [&'static str]; 2],
 }
 
 #[test]
@@ -211,21 +213,38 @@ fn strangers_are_refused_with_a_reason_and_see_nothing() {
     let elsewhere = place.folder.path().join("elsewhere");
     Keystore::create(&elsewhere).unwrap().add("/display", &Rights::default(), 1).unwrap();
     let strangers = [
-        Stranger { name: "nobody", keystore: PathBuf::new(), enclave: "", reason: &[] },
+        Stranger {
+            name: "nobody",
+            keystore: PathBuf::new(),
+            enclave: "",
+            reason: &[],
+            both: [
+                &["10.77.0.2 has no enclave and is refused", "MYELIN_ENCLAVE there"],
+                &["10.77.0.1 with the enclave /camera is secured, and this program has no enclave"],
+            ],
+        },
         Stranger {
             name: "another authority",
             keystore: elsewhere,
             enclave: "/display",
-            reason: &["Certificate not valid", "certificate signature failure"],
+            reason: &["Certificate not valid"],
+            both: [
+                &["10.77.0.2 with the enclave /display has its certificate from another authority"],
+                &["10.77.0.1 with the enclave /camera has its certificate from another authority"],
+            ],
         },
         Stranger {
             name: "revoked",
             keystore: before,
             enclave: "/stolen",
             reason: &["certificate revoked", "stolen"],
+            both: [
+                &["10.77.0.2 with the enclave /stolen is refused", "certificate revoked"],
+                &["10.77.0.1 with the enclave /camera refuses this enclave", "certificate revoked"],
+            ],
         },
     ];
-    for Stranger { name, keystore, enclave, reason } in strangers {
+    for Stranger { name, keystore, enclave, reason, both } in strangers {
         println!("{name}");
         let mut publisher =
             place.run(&hosts.one, "publish_to_friends", &place.keystore(), "/camera");
@@ -235,6 +254,9 @@ fn strangers_are_refused_with_a_reason_and_see_nothing() {
         let friend = place.run(&hosts.other, "be_a_friend", &place.keystore(), "/friend");
         friend.ends();
         place.hears(&["/camera", enclave], reason);
+        for (end, words) in ["/camera", enclave].into_iter().zip(both) {
+            place.hears(&[end], words);
+        }
         stranger.say("look");
         stranger.ends();
         publisher.say("end");
@@ -375,6 +397,8 @@ fn an_identity_that_runs_out_is_cut_off() {
     let mut publisher = place.run(&hosts.one, "lose_a_friend", &place.keystore(), "/camera");
     let friend = place.run(&hosts.other, "stay_until_killed", &place.keystore(), "/display");
     publisher.hears("lost");
+    place.hears(&["/camera"], &["enclave /display is cut off: its certificate has run out"]);
+    place.hears(&["/display"], &["no network any more", "enclaves/display", "expired"]);
     friend.kill();
     publisher.say("end");
     publisher.ends();
@@ -397,6 +421,7 @@ fn an_identity_that_is_revoked_is_cut_off() {
     place.keystore.revoke("/display").unwrap();
     publisher.hears("lost");
     place.hears(&["/camera"], &["certificate revoked", "display"]);
+    place.hears(&["/display"], &["/camera refuses this enclave", "certificate revoked"]);
     publisher.say("end");
     publisher.ends();
     friend.kill();
@@ -489,7 +514,47 @@ fn without_the_right_to_a_topic_its_endpoint_is_refused_by_name() {
     let Some(hosts) = Hosts::new() else { return };
     let place = Place::new();
     place.add("/camera", &["image"], &["trigger"]);
-    place.run(&hosts.one, "have_few_rights", &place.keystore(), "/camera").ends();
+    place.add("/display", &["*"], &["*"]);
+    let mut other =
+        place.run(&hosts.other, "miss_one_without_rights", &place.keystore(), "/display");
+    other.hears("ready");
+    let mut camera = place.run(&hosts.one, "have_few_rights", &place.keystore(), "/camera");
+    other.hears("both");
+    for does in
+        ["may not publish DDS topic myelin/trigger", "may not subscribe to DDS topic myelin/image"]
+    {
+        place.hears(
+            &["/display"],
+            &[does, "node \"camera\"", "enclave \"/camera\"", "myelin keystore add"],
+        );
+    }
+    other.say("end");
+    other.ends();
+    camera.say("end");
+    camera.ends();
+    nothing_is_left(&hosts);
+}
+
+/// Is where it could see what the other one may not publish, and what it may not subscribe to.
+pub(crate) fn miss_one_without_rights() {
+    let node = node("display");
+    let publisher = node.topic::<u64>("image").publisher().unwrap();
+    let subscriber = node.topic::<u64>("trigger").subscriber().unwrap();
+    say("ready");
+    let is_refused = |events: Vec<Event>| {
+        let mut events = events.into_iter();
+        events.any(|event| matches!(event, Event::Incompatible { reason, .. } if reason.contains("may not")))
+    };
+    until("both are refused", || is_refused(subscriber.events()));
+    until("both are refused", || is_refused(publisher.events()));
+    let graph = node.graph().unwrap();
+    let camera = graph.nodes.iter().find(|node| node.name == "camera").unwrap();
+    let attribute = |name| camera.record.attributes.get(name).map(String::from_utf8_lossy);
+    assert_eq!(attribute("myelin.may_not_publish").unwrap(), "trigger");
+    let denied = attribute("myelin.may_not_subscribe").unwrap();
+    assert!(denied.split(' ').any(|topic| topic == "image"), "{denied}");
+    say("both");
+    heard("end");
 }
 
 pub(crate) fn have_few_rights() {
@@ -505,6 +570,55 @@ pub(crate) fn have_few_rights() {
         let words = [does, name, "enclaves/camera/permissions.p7s", "myelin keystore add"];
         assert!(words.iter().all(|word| said.contains(word)), "{said}");
     }
+    heard("end");
+}
+
+/// The other one has changed its own files, so that its own CycloneDDS accepts what it has signed.
+#[test]
+fn rights_that_an_enclave_has_signed_by_itself_are_refused() {
+    let Some(hosts) = Hosts::new() else { return };
+    let place = Place::new();
+    place.add("/camera", &["image"], &[]);
+    place.add("/display", &["*"], &["*"]);
+    let forged = place.copy("forged");
+    let enclave = forged.join("enclaves/camera");
+    let authority = enclave.join("identity_ca.cert.pem").canonicalize().unwrap();
+    std::fs::remove_file(enclave.join("permissions_ca.cert.pem")).unwrap();
+    std::fs::copy(authority, enclave.join("permissions_ca.cert.pem")).unwrap();
+    let rights = std::fs::read_to_string(forged.join("enclaves/display/permissions.xml")).unwrap();
+    let rights = rights.replace("CN=/display", "CN=/camera");
+    std::fs::write(enclave.join("permissions.xml"), rights).unwrap();
+    std::fs::copy(forged.join("enclaves/governance.xml"), enclave.join("governance.xml")).unwrap();
+    for document in ["permissions", "governance"] {
+        let [xml, signed] = ["xml", "p7s"].map(|it| format!("{document}.{it}"));
+        let _ = std::fs::remove_file(enclave.join(&signed));
+        let mut openssl = std::process::Command::new("openssl");
+        openssl.args(["smime", "-sign", "-text", "-signer", "cert.pem", "-inkey", "key.pem"]);
+        openssl.args(["-in", &xml, "-out", &signed]).current_dir(&enclave);
+        match openssl.status() {
+            Ok(status) => assert!(status.success()),
+            Err(_) => return println!("skipped: no openssl; apt-get install openssl"),
+        }
+    }
+    let mut display = place.run(&hosts.one, "publish_to_friends", &place.keystore(), "/display");
+    display.hears("ready");
+    let mut camera = place.run(&hosts.other, "forge_rights", &forged, "/camera");
+    // CycloneDDS 11 would not open it.
+    camera.hears("opened");
+    place.hears(&["/display"], &["permissions"]);
+    camera.say("look");
+    camera.ends();
+    display.say("end");
+    display.ends();
+}
+
+pub(crate) fn forge_rights() {
+    let node = node("camera");
+    let mut subscriber = secret(&node).transient_local(1).subscriber().unwrap();
+    say("opened");
+    heard("look");
+    assert_eq!(subscriber.matched(), 0);
+    assert!(subscriber.take().unwrap().is_none());
 }
 
 #[test]

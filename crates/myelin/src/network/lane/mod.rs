@@ -33,7 +33,7 @@ pub(super) use buffer::{Arrived, Pool};
 pub(super) use frame::{Frame, Head, Notice, PREFIX_BYTES};
 pub(super) use inbox::{LaneInbox, Next};
 pub(super) use link::{Delivery, InFlight, Link};
-pub(super) use tls::Identity;
+pub(super) use tls::{Identity, authority, valid_until_s};
 
 use self::buffer::Buffer;
 use self::frame::Token;

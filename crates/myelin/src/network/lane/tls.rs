@@ -11,6 +11,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use ::ring::digest::{SHA256, digest};
 use myelin_dds::{Guid, Security};
@@ -30,6 +31,38 @@ use rustls::{
 };
 
 use crate::network::lock;
+
+/// The certificate of an enclave's authority (DER); empty if it cannot be read.
+pub(in crate::network) fn authority(enclave: &Security) -> Vec<u8> {
+    let all = certificates(&enclave.identity().authority).unwrap_or_default();
+    all.iter().flat_map(|certificate| certificate.iter().copied()).collect()
+}
+
+/// When an enclave's certificate runs out, in s since 1970; 0 if it is not valid now. rustls tells for a time
+/// whether it is valid, and not until when.
+pub(in crate::network) fn valid_until_s(enclave: &Security) -> u64 {
+    let files = enclave.identity();
+    let mut authority = RootCertStore::empty();
+    authority.add_parsable_certificates(certificates(&files.authority).unwrap_or_default());
+    let provider = Arc::new(provider());
+    let verifier =
+        WebPkiClientVerifier::builder_with_provider(Arc::new(authority), provider).build();
+    let own = certificates(&files.certificate).unwrap_or_default();
+    let (Ok(verifier), [first, rest @ ..]) = (verifier, &own[..]) else { return 0 };
+    let is_valid = |at_s| {
+        let at = UnixTime::since_unix_epoch(Duration::from_secs(at_s));
+        verifier.verify_client_cert(first, rest, at).is_ok()
+    };
+    let (mut valid_s, mut invalid_s) = (UnixTime::now().as_secs(), YEAR_9999_S);
+    if !is_valid(valid_s) {
+        return 0;
+    }
+    while invalid_s - valid_s > 1 {
+        let middle_s = valid_s.midpoint(invalid_s);
+        *(if is_valid(middle_s) { &mut valid_s } else { &mut invalid_s }) = middle_s;
+    }
+    invalid_s
+}
 
 /// What a node proves its identity with, and checks that of others.
 pub(in crate::network) struct Identity {
@@ -394,6 +427,9 @@ fn errno(error: io::Error) -> Errno {
 const BUFFER_BYTES: usize = 64 << 10;
 /// More than a record has on the wire.
 pub(super) const RECORD_BYTES_MAX: usize = 17 << 10;
+
+/// No certificate is valid longer.
+const YEAR_9999_S: u64 = 253_402_300_800;
 
 #[cfg(test)]
 pub(super) mod tests {
