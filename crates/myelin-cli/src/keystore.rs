@@ -115,7 +115,8 @@ fn add(options: AddOptions) -> Result<()> {
     }
     match known(open(&keystore.folder)?.add(&enclave, &rights, days))? {
         Added::Identity => note(&format!(
-            "{enclave}: made. Its program needs MYELIN_KEYSTORE={} and MYELIN_ENCLAVE={enclave}",
+            "{enclave}: made. Its program needs MYELIN_NETWORK=1 MYELIN_KEYSTORE={} \
+             MYELIN_ENCLAVE={enclave}",
             keystore.folder.display()
         )),
         Added::Rights => note(&format!("{enclave}: new rights; its identity stays")),

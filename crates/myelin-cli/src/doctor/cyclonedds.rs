@@ -26,12 +26,12 @@ pub fn version(host: &Host) -> Judged {
     if !is_old {
         return Ok(finding);
     }
-    let what = "malformed packets can overwrite its memory, from any host that reaches the ports, \
-                also with a keystore";
+    let what = "with a keystore, a malformed handshake can end a process: the authentication plug-in reads \
+                behind its end. The sender needs a certificate, which every handshake shows, and not its key";
     let newer = SOUND.map(|part| part.to_string()).join(".");
     let remedy = format!(
-        "keep strangers off the network, or install {newer} or a later 0.10: that of ROS 2 in \
-         /opt/ros is found by itself; MYELIN_CYCLONEDDS names another one"
+        "install {newer} or a later 0.10: that of ROS 2 in \
+         /opt/ros is found by itself; MYELIN_CYCLONEDDS names another one. Or keep strangers off the network"
     );
-    Ok(finding.expects(what, None, "CycloneDDS's issue 1555").remark(&remedy))
+    Ok(finding.expects(what, None, "CycloneDDS's commits 1d8aef61 and 683f50ed").remark(&remedy))
 }

@@ -81,7 +81,7 @@ fn an_old_cyclonedds() {
             machine.write("measured.json", &measured);
         }
     };
-    let words = ["0.10.2, /usr/lib/libddsc.so.0.10.2", "issue 1555", "/opt/ros"];
+    let words = ["0.10.2, /usr/lib/libddsc.so.0.10.2", "1d8aef61", "/opt/ros"];
     let old = measured(r#""cyclonedds": "/usr/lib/libddsc.so.0.10.2""#);
     change("cyclonedds", "note", &words, old);
     let sound = measured(r#""cyclonedds": "/opt/ros/jazzy/lib/libddsc.so.0.10.5""#);
