@@ -47,7 +47,8 @@ pub struct Options {
     /// Print one JSON object and nothing else; docs/how-to/doctor.md names its fields.
     #[arg(long)]
     json: bool,
-    /// Examine the path to this host instead, best with `myelin doctor --serve` running there.
+    /// Examine the path to this host instead, best with `myelin doctor --serve` running there: a name or an
+    /// address, such as fd00::2 or fe80::2%eth0.
     #[arg(long, value_name = "HOST", conflicts_with_all = ["fix", "only", "runtime_dir", "root"])]
     network: Option<String>,
     /// Be the partner of `--network` on another host, until Ctrl-C. It asks for no password.
@@ -131,7 +132,7 @@ fn examine_path(host: &str, options: &Options) -> Result<Report> {
         (None, Ok(text)) if !text.is_empty() => domain_of(&text)?,
         (None, _) => 0,
     };
-    let path = network::examine(host, options.port.unwrap_or(network::PORT), domain)?;
+    let path = network::examine(host, options.port, domain)?;
     let wrong = path.findings.iter().any(|finding| finding.state == State::Costs);
     let (findings, measured, leftovers) = Default::default();
     Ok(Report { schema: SCHEMA, wrong, findings, measured, leftovers, network: Some(path) })

@@ -36,8 +36,7 @@ pub fn text(report: &Report) -> String {
 
 fn path_to(path: &Path) -> String {
     let Path { host, address, own_address, interface, partner_missing, findings } = path;
-    let named =
-        if *host == address.to_string() { host.clone() } else { format!("{host} ({address})") };
+    let named = if host == address { host.clone() } else { format!("{host} ({address})") };
     let mut text = format!("path to {named} by {interface}, from {own_address}\n");
     if let Some(reason) = partner_missing {
         text += &format!("no partner there: {reason}\n");

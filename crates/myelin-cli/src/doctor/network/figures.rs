@@ -1,18 +1,20 @@
 //! What is measured of a path, without a judgement.
 
-use std::net::Ipv4Addr;
+use std::net::SocketAddr;
 
 use super::listener::Heard;
 
 /// The figures of a path. What is absent could not be measured.
 #[derive(Debug)]
 pub struct Figures {
-    /// The other host, as the user has named it, and its address.
+    /// The other host, as the user has named it, and its address; no port means anything here.
     pub host: String,
-    pub peer: Ipv4Addr,
+    pub peer: SocketAddr,
     /// This host's address on the path, and the interface that has it.
-    pub own: Ipv4Addr,
+    pub own: SocketAddr,
     pub interface: String,
+    /// Whether nodes that are started here use IPv6.
+    pub nodes_use_ipv6: bool,
     pub domain: u32,
     /// Why there is no partner; absent if there is one.
     pub partner_missing: Option<String>,
@@ -23,6 +25,26 @@ pub struct Figures {
     pub mtu: Mtu,
     pub clock: Result<ClockOffset, String>,
     pub arrivals: Result<Arrivals, String>,
+}
+
+impl Figures {
+    /// The other host's address as it is typed on this host.
+    pub fn peer(&self) -> String {
+        self.typed(self.peer)
+    }
+
+    /// This host's address.
+    pub fn own(&self) -> String {
+        self.typed(self.own)
+    }
+
+    /// A link-local address means something with its interface alone.
+    fn typed(&self, address: SocketAddr) -> String {
+        match address {
+            SocketAddr::V6(it) if it.scope_id() != 0 => format!("{}%{}", it.ip(), self.interface),
+            it => it.ip().to_string(),
+        }
+    }
 }
 
 /// Small packets that were answered.

@@ -1,9 +1,12 @@
 //! The findings about a path, and the setting that fits each.
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, SocketAddr};
 
-use super::figures::{Answered, Arrivals, Bandwidth, ClockOffset, Figures, Mtu, RoundTrips};
-use super::listener::{GROUP, multicast_port};
+use myelin_dds::DATAGRAMS;
+
+use super::figures::{Answered, Arrivals, Bandwidth, ClockOffset, Figures, RoundTrips};
+use super::listener::{group, multicast_port};
+use super::measure::udp_header_bytes;
 use crate::doctor::finding::{Finding, State};
 
 /// All findings, the worst first.
@@ -19,10 +22,11 @@ pub fn findings(figures: &Figures) -> Vec<Finding> {
         judged("loss", figures.round_trip.as_ref().map_err(Clone::clone).and_then(loss)),
         judged("large_datagrams", large.map(large_datagrams)),
         judged("bandwidth", figures.bandwidth.clone().map(bandwidth)),
-        judged("mtu", Ok(mtu(&figures.mtu))),
+        judged("mtu", Ok(mtu(figures))),
         judged("clock_offset", figures.clock.clone().map(clock_offset)),
         judged("udp_ports", arrivals.clone().map(|it| udp_ports(it, figures))),
         judged("multicast", arrivals.and_then(|it| multicast(it, figures))),
+        judged("ip_version", Ok(ip_version(figures))),
     ];
     findings.sort_by_key(Finding::rank);
     findings
@@ -94,19 +98,10 @@ fn large_datagrams(Answered { sent, answered }: Answered) -> Finding {
     }
     let what = "DDS sends samples in such datagrams, each of which is 44 packets: one lost packet \
                 loses all of them";
-    finding.expects(what, None, "IP fragmentation").mend(&small_datagrams(1_400), None).remark(
-        "on both hosts: datagrams of one packet each; it replaces Myelin's own configuration of \
-         CycloneDDS",
-    )
-}
-
-/// The command that keeps datagrams of DDS below so many bytes.
-fn small_datagrams(bytes: u32) -> String {
-    format!(
-        "export CYCLONEDDS_URI='<CycloneDDS><Domain><General><MaxMessageSize>{bytes}B\
-         </MaxMessageSize><FragmentSize>{}B</FragmentSize></General></Domain></CycloneDDS>'",
-        bytes - RTPS_BYTES
-    )
+    finding
+        .expects(what, None, "IP fragmentation")
+        .mend("export MYELIN_DATAGRAM_BYTES=1400", None)
+        .remark("on both hosts: datagrams of one packet each")
 }
 
 fn bandwidth(Bandwidth { to_mbit, from_mbit }: Bandwidth) -> Finding {
@@ -128,9 +123,9 @@ fn bandwidth(Bandwidth { to_mbit, from_mbit }: Bandwidth) -> Finding {
         .remark("compress pictures, lower their rate, or send them when asked for")
 }
 
-fn mtu(mtu: &Mtu) -> Finding {
-    let interface = mtu.interface;
-    let path = match &mtu.path {
+fn mtu(figures: &Figures) -> Finding {
+    let interface = figures.mtu.interface;
+    let path = match &figures.mtu.path {
         Ok(path) => *path,
         Err(because) => {
             let found = format!("{interface} bytes at this host's interface; the path {because}");
@@ -152,10 +147,16 @@ fn mtu(mtu: &Mtu) -> Finding {
         return finding;
     }
     let what = "larger packets are fragmented on the way, or vanish where a firewall drops ICMP";
+    let finding = finding.expects(what, None, "RFC 8899");
+    let (datagram, name) = (path - udp_header_bytes(figures.peer), &figures.interface);
+    if DATAGRAMS.contains(&datagram) {
+        return finding.mend(&format!("export MYELIN_DATAGRAM_BYTES={datagram}"), None).remark(
+            format!("on both hosts; or the MTU of the interface: `ip link set {name} mtu {path}`"),
+        );
+    }
     finding
-        .expects(what, None, "RFC 8899")
-        .mend(&small_datagrams(path - UDP_BYTES), None)
-        .remark("on both hosts; or set the MTU of the interface: `ip link set dev IF mtu BYTES`")
+        .mend(&format!("sudo ip link set {name} mtu {path}"), None)
+        .remark("on both hosts; datagrams of DDS have at least 1,350 B")
 }
 
 fn clock_offset(ClockOffset { offset_us, error_us }: ClockOffset) -> Finding {
@@ -209,10 +210,10 @@ fn udp_ports(arrivals: &Arrivals, figures: &Figures) -> Finding {
     if is_open {
         return finding;
     }
-    let (place, from): (&str, Ipv4Addr) = if there.is_empty() {
-        ("on this host", figures.peer)
+    let (place, from) = if there.is_empty() {
+        ("on this host", figures.peer())
     } else {
-        ("on the other host", figures.own)
+        ("on the other host", figures.own())
     };
     finding
         .expects("nodes of the two hosts do not find or hear each other", None, "DDS")
@@ -227,8 +228,8 @@ fn multicast(arrivals: &Arrivals, figures: &Figures) -> Result<Finding, String> 
     }
     let (there, here) = (arrivals.there.1.multicast > 0, arrivals.here.1.multicast > 0);
     let yes = |arrives| if arrives { "arrives" } else { "does not arrive" };
-    let found =
-        format!("what is sent to {GROUP}:{port} {} there and {} here", yes(there), yes(here));
+    let group = SocketAddr::from((group(figures.own), port));
+    let found = format!("what is sent to {group} {} there and {} here", yes(there), yes(here));
     let works = there && here;
     let finding = Finding::new(if works { State::Ok } else { State::Costs }, found)
         .value("multicast_there", there)
@@ -237,10 +238,59 @@ fn multicast(arrivals: &Arrivals, figures: &Figures) -> Result<Finding, String> 
         return Ok(finding);
     }
     let what = "nodes that are not given the other host's address do not find it";
-    Ok(finding
-        .expects(what, None, "DDS")
-        .mend(&format!("export MYELIN_PEERS={}", figures.peer), None)
-        .remark(format!("here, and MYELIN_PEERS={} on {}", figures.own, figures.host)))
+    Ok(by_peers(finding.expects(what, None, "DDS"), figures))
+}
+
+/// The hosts name each other, if they can: peers are named without an interface.
+fn by_peers(finding: Finding, figures: &Figures) -> Finding {
+    let Figures { host, interface, peer, .. } = figures;
+    if is_link_local(*peer) {
+        let command = format!("sudo ip address add fd00::1/64 dev {interface}");
+        return finding.mend(&command, None).remark(format!(
+            "and fd00::2/64 on {host}, or addresses of IPv4: nodes cannot name a link-local one. Then \
+             examine that path"
+        ));
+    }
+    finding
+        .mend(&format!("export MYELIN_PEERS={}", figures.peer()), None)
+        .remark(format!("here, and MYELIN_PEERS={} on {host}", figures.own()))
+}
+
+fn is_link_local(address: SocketAddr) -> bool {
+    matches!(address, SocketAddr::V6(it) if it.ip().is_unicast_link_local())
+}
+
+/// A node uses one version of IP: 4, unless a peer or its interface is named by an address of 6.
+fn ip_version(figures: &Figures) -> Finding {
+    let Figures { host, peer, nodes_use_ipv6, .. } = figures;
+    let version = |is_6| if is_6 { 6 } else { 4 };
+    let (path, nodes) = (version(peer.is_ipv6()), version(*nodes_use_ipv6));
+    let fits = path == nodes;
+    let found = match (path, nodes) {
+        _ if fits => format!("this path and the topics of this host use IPv{path}"),
+        (6, _) if host.parse::<IpAddr>().is_err() && !host.contains('%') => format!(
+            "{host} has only an IPv6 address; topics go by IPv4, unless MYELIN_PEERS or \
+             MYELIN_INTERFACE has an IPv6 address"
+        ),
+        (6, _) => {
+            "this path is IPv6; topics go by IPv4, unless MYELIN_PEERS or MYELIN_INTERFACE has \
+                   an IPv6 address"
+                .to_owned()
+        }
+        _ => {
+            "this path is IPv4; topics go by IPv6, because MYELIN_PEERS or MYELIN_INTERFACE has an \
+              IPv6 address"
+                .to_owned()
+        }
+    };
+    let finding = Finding::new(if fits { State::Ok } else { State::Costs }, found)
+        .value("path_ip_version", path)
+        .value("topics_ip_version", nodes);
+    if fits {
+        return finding;
+    }
+    let what = "nodes of the two hosts do not find each other on this path";
+    by_peers(finding.expects(what, None, "CycloneDDS"), figures)
 }
 
 fn millis(us: f64) -> String {
@@ -263,13 +313,10 @@ const SLOW_MBIT: f64 = 90.0;
 /// What a figure in milliseconds shows.
 const CLOCK_OFF_US: f64 = 1_000.0;
 const ETHERNET_MTU: u32 = 1_500;
-/// Headers of IP and UDP.
-const UDP_BYTES: u32 = 28;
-/// Headers of RTPS in a datagram with a fragment of a sample.
-const RTPS_BYTES: u32 = 56;
 
 #[cfg(test)]
 mod tests {
+    use super::super::figures::Mtu;
     use super::super::listener::Heard;
     use super::*;
 
@@ -282,8 +329,9 @@ mod tests {
         let arrivals = Arrivals { there: (ports.clone(), heard.clone()), here: (ports, heard) };
         Figures {
             host: "robot".into(),
-            peer: Ipv4Addr::new(10, 0, 0, 2),
-            own: Ipv4Addr::new(10, 0, 0, 1),
+            peer: "10.0.0.2:7390".parse().unwrap(),
+            own: "10.0.0.1:7390".parse().unwrap(),
+            nodes_use_ipv6: false,
             interface: "eth0".into(),
             domain: 0,
             round_trip: Ok(RoundTrips { by: "UDP", answered, arrived: Some(200), times_us }),
@@ -307,7 +355,7 @@ mod tests {
     #[test]
     fn a_good_path_has_nothing_to_repair() {
         let findings = findings(&good());
-        assert_eq!(findings.len(), 8);
+        assert_eq!(findings.len(), 9);
         for finding in findings {
             assert_eq!((finding.state, finding.mend), (State::Ok, None), "{}", finding.cause);
         }
@@ -329,9 +377,14 @@ mod tests {
         for (cause, state, found, mend) in [
             ("round_trip", State::Note, "max 150 ms by UDP, 195 of 200", "MYELIN_LEASE_MS"),
             ("loss", State::Costs, "3 of 200 packets on the way there, 2 of 197", "reliable"),
-            ("large_datagrams", State::Costs, "12 of 20 datagrams of 65,000 B", ">1400B<"),
+            (
+                "large_datagrams",
+                State::Costs,
+                "12 of 20 datagrams of 65,000 B",
+                "MYELIN_DATAGRAM_BYTES=1400",
+            ),
             ("bandwidth", State::Note, "48 Mbit/s there, 500 Mbit/s back", "compress"),
-            ("mtu", State::Costs, "of more than 1400 bytes", ">1372B</MaxMessageSize>"),
+            ("mtu", State::Costs, "of more than 1400 bytes", "MYELIN_DATAGRAM_BYTES=1372"),
             ("clock_offset", State::Costs, "25.0 ms behind, ± 300 µs", "chrony"),
             ("udp_ports", State::Costs, "nothing arrives at robot on UDP 7410", "from 10.0.0.1"),
             ("multicast", State::Costs, "239.255.0.1:7400 does not arrive there and arrives", ""),
@@ -342,6 +395,43 @@ mod tests {
         }
         let (.., words) = of(&bad, "multicast");
         assert!(words.contains("MYELIN_PEERS=10.0.0.2") && words.contains("MYELIN_PEERS=10.0.0.1"));
+    }
+
+    #[test]
+    fn a_path_with_small_packets_needs_an_interface_with_them() {
+        let mut small = good();
+        small.mtu.path = Ok(1_280);
+        assert!(of(&small, "mtu").2.starts_with("sudo ip link set eth0 mtu 1280"));
+        small.mtu.path = Ok(1_398);
+        assert!(of(&small, "mtu").2.contains("MYELIN_DATAGRAM_BYTES=1370"));
+        small.peer = "[fd00::2]:7390".parse().unwrap();
+        assert!(of(&small, "mtu").2.contains("MYELIN_DATAGRAM_BYTES=1350"));
+    }
+
+    #[test]
+    fn topics_need_the_version_of_the_path() {
+        let mut figures = good();
+        figures.nodes_use_ipv6 = true;
+        let (state, text, words) = of(&figures, "ip_version");
+        assert!(
+            state == State::Costs && words.contains("MYELIN_PEERS=10.0.0.2"),
+            "{text} / {words}"
+        );
+        (figures.peer, figures.own) =
+            ("[fd00::2]:7390".parse().unwrap(), "[fd00::1]:7390".parse().unwrap());
+        assert_eq!(of(&figures, "ip_version").0, State::Ok);
+        figures.nodes_use_ipv6 = false;
+        let (state, text, words) = of(&figures, "ip_version");
+        assert!(
+            state == State::Costs && text.starts_with("robot has only an IPv6 address; "),
+            "{text}"
+        );
+        assert!(words.contains("MYELIN_PEERS=fd00::2") && words.contains("MYELIN_PEERS=fd00::1"));
+        "fe80::2%eth0".clone_into(&mut figures.host);
+        figures.peer = "[fe80::2%2]:7390".parse().unwrap();
+        let (_, text, words) = of(&figures, "ip_version");
+        assert!(text.starts_with("this path is IPv6; "), "{text}");
+        assert!(words.starts_with("sudo ip address add fd00::1/64 dev eth0 and"), "{words}");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt;
-use rustix::net::{AddressFamily, SocketAddrV4, SocketFlags, SocketType, bind, socket_with};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with};
 use serde::{Deserialize, Serialize};
 
 /// What has arrived.
@@ -38,23 +38,36 @@ impl Listener {
     /// Opens the ports of a domain: that of multicast, and those of the first processes; and one that
     /// the kernel chooses, as for DDS processes without peers. Ports that a program has open are left out. Counts only datagrams of `peer`.
     pub fn open(
-        own: Ipv4Addr,
-        peer: Ipv4Addr,
+        own: SocketAddr,
+        peer: IpAddr,
         domain: u32,
         echo_port: Option<u16>,
     ) -> io::Result<Self> {
         let is_shared = |port| port == multicast_port(domain);
         let wanted = ports_of(domain).chain([0]);
+        let any = any_of(own);
         let mut sockets: Vec<UdpSocket> =
-            wanted.filter_map(|port| open(port, is_shared(port)).ok()).collect();
+            wanted.filter_map(|port| open((any, port).into(), is_shared(port)).ok()).collect();
         let port_of = |socket: &UdpSocket| socket.local_addr().map(|address| address.port());
         let ports: Vec<u16> = sockets.iter().map(port_of).collect::<io::Result<_>>()?;
         let group = sockets.iter().zip(&ports).find(|(_, port)| **port == multicast_port(domain));
         if let Some((socket, _)) = group {
             // Without an interface for multicast there is none to hear.
-            let _ = sockopt::set_ip_add_membership(socket, &GROUP, &own);
+            let _ = match own {
+                SocketAddr::V4(own) => sockopt::set_ip_add_membership(socket, &GROUP, own.ip()),
+                SocketAddr::V6(_) => {
+                    let index = interface_of(own).map_or(0, |(_, index)| index);
+                    sockopt::set_ipv6_add_membership(socket, &GROUP_V6, index)
+                }
+            };
         }
-        let echo = echo_port.map(|port| open(port, false)).transpose()?;
+        // At the address that is asked, so that the answers come from it.
+        let at = |port| {
+            let mut at = own;
+            at.set_port(port);
+            at
+        };
+        let echo = echo_port.map(|port| open(at(port), false)).transpose()?;
         let has_echo = echo.is_some();
         sockets.extend(echo);
         let heard = Arc::new(Mutex::new(Heard::default()));
@@ -71,7 +84,7 @@ impl Listener {
                 for (at, socket) in sockets.iter().enumerate() {
                     while let Ok((bytes, from)) = socket.recv_from(&mut buffer) {
                         let datagram = &buffer[..bytes];
-                        if from.ip() != IpAddr::V4(peer) || !datagram.starts_with(MAGIC) {
+                        if from.ip() != peer || !datagram.starts_with(MAGIC) {
                             continue;
                         }
                         let mut counts = counts.lock().unwrap_or_else(PoisonError::into_inner);
@@ -111,29 +124,73 @@ impl Drop for Listener {
 
 /// Sends datagrams to these ports of `peer`, but for that of multicast, to which it sends by multicast.
 /// A few of each, because some may be lost.
-pub fn send_to_all(own: Ipv4Addr, peer: Ipv4Addr, domain: u32, ports: &[u16]) -> io::Result<()> {
-    let socket = UdpSocket::bind((own, 0))?;
-    sockopt::set_ip_multicast_if(&socket, &own)?;
-    sockopt::set_ip_multicast_ttl(&socket, MULTICAST_TTL)?;
+pub fn send_to_all(
+    mut own: SocketAddr,
+    mut peer: SocketAddr,
+    domain: u32,
+    ports: &[u16],
+) -> io::Result<()> {
+    own.set_port(0);
+    let socket = UdpSocket::bind(own)?;
+    match own {
+        SocketAddr::V4(own) => {
+            sockopt::set_ip_multicast_if(&socket, own.ip())?;
+            sockopt::set_ip_multicast_ttl(&socket, MULTICAST_TTL)?;
+        }
+        SocketAddr::V6(_) => {
+            let index = interface_of(own).map_or(0, |(_, index)| index);
+            sockopt::set_ipv6_multicast_if(&socket, index)?;
+        }
+    }
     let datagram = |kind| [MAGIC, &[kind][..]].concat();
     for _ in 0..REPEATS {
         for port in ports.iter().filter(|port| **port != multicast_port(domain)) {
             // A refused datagram is one that does not arrive.
-            let _ = socket.send_to(&datagram(BY_PORT), (peer, *port));
+            peer.set_port(*port);
+            let _ = socket.send_to(&datagram(BY_PORT), peer);
         }
-        let _ = socket.send_to(&datagram(BY_MULTICAST), (GROUP, multicast_port(domain)));
+        let _ = socket.send_to(&datagram(BY_MULTICAST), (group(own), multicast_port(domain)));
         std::thread::sleep(PAUSE);
     }
     Ok(())
 }
 
-fn open(port: u16, is_shared: bool) -> io::Result<UdpSocket> {
+fn open(at: SocketAddr, is_shared: bool) -> io::Result<UdpSocket> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket: OwnedFd = socket_with(AddressFamily::INET, SocketType::DGRAM, flags, None)?;
+    let socket: OwnedFd = socket_with(family_of(at), SocketType::DGRAM, flags, None)?;
+    if at.is_ipv6() {
+        // The same port of IPv4 is another socket's.
+        sockopt::set_ipv6_v6only(&socket, true)?;
+    }
     // DDS programs share the port of multicast in this way.
     sockopt::set_socket_reuseaddr(&socket, is_shared)?;
-    bind(&socket, &SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, port)))?;
+    bind(&socket, &at)?;
     Ok(UdpSocket::from(socket))
+}
+
+/// The unspecified address of the same version of IP.
+pub fn any_of(address: SocketAddr) -> IpAddr {
+    match address {
+        SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    }
+}
+
+pub fn family_of(address: SocketAddr) -> AddressFamily {
+    if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 }
+}
+
+/// The interface that has this address of this host, and its index.
+pub fn interface_of(own: SocketAddr) -> Option<(String, u32)> {
+    let scope = match own {
+        SocketAddr::V6(own) if own.scope_id() != 0 => Some(own.scope_id()),
+        _ => None,
+    };
+    let mut all = if_addrs::get_if_addrs().ok()?.into_iter();
+    let is_it = |it: &if_addrs::Interface| {
+        it.ip() == own.ip() && scope.is_none_or(|scope| it.index == Some(scope))
+    };
+    all.find(is_it).and_then(|it| Some((it.name, it.index?)))
 }
 
 /// The port of the domain's multicast, and those of its first processes (RTPS 2.3, 9.6.1.1).
@@ -146,8 +203,14 @@ pub fn multicast_port(domain: u32) -> u16 {
     7_400 + 250 * domain as u16
 }
 
-/// The group of DDS's discovery.
-pub const GROUP: Ipv4Addr = Ipv4Addr::new(239, 255, 0, 1);
+/// The group of DDS's discovery, for a host with this address.
+pub fn group(own: SocketAddr) -> IpAddr {
+    if own.is_ipv4() { GROUP.into() } else { GROUP_V6.into() }
+}
+
+const GROUP: Ipv4Addr = Ipv4Addr::new(239, 255, 0, 1);
+/// As CycloneDDS has it.
+const GROUP_V6: Ipv6Addr = Ipv6Addr::new(0xff02, 0, 0, 0, 0, 0xffff, 0xefff, 1);
 /// The highest domain whose ports exist.
 pub const DOMAIN_MAX: u32 = 230;
 /// The first bytes of all datagrams. A DDS program ignores them: its own begin with `RTPS`.

@@ -1,35 +1,42 @@
 //! Measures a path: what this host can see alone, and what the partner at the other end adds.
 
 use std::io;
-use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpStream, UdpSocket};
+use std::net::{Shutdown, SocketAddr, TcpStream, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::net::sockopt::{self, Ipv4PathMtuDiscovery};
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, ipproto};
+use rustix::net::sockopt::{self, Ipv4PathMtuDiscovery, Ipv6PathMtuDiscovery};
+use rustix::net::{RecvFlags, SendFlags, SocketFlags, SocketType, ipproto};
 use rustix::net::{connect, recv, send, socket_with};
 
 use super::figures::{Answered, Arrivals, Bandwidth, ClockOffset, Figures, Mtu, RoundTrips};
-use super::listener::{Heard, Listener, MAGIC, multicast_port, send_to_all};
+use super::listener::{
+    Heard, Listener, MAGIC, any_of, family_of, interface_of, multicast_port, send_to_all,
+};
 use super::protocol::{Peer, Reply, Request, VERSION};
 use super::serve::{count, send_for};
 
-/// Measures the path to `peer`, whose partner is at `port`.
+/// Measures the path to a partner's address and port.
 ///
 /// # Errors
 /// The kernel knows no way there.
-pub fn measure(host: &str, peer: Ipv4Addr, port: u16, domain: u32) -> Result<Figures, String> {
+pub fn measure(
+    host: &str,
+    peer: SocketAddr,
+    domain: u32,
+    nodes_use_ipv6: bool,
+) -> Result<Figures, String> {
     let (own, interface, route_mtu) = route_to(peer)
         .map_err(|error| format!("no route to {host}: {}", crate::doctor::host::reason(&error)))?;
-    let partner = Partner::connect(peer, port, domain);
+    let partner = Partner::connect(peer, domain);
     let mtu = |path| Mtu { interface: route_mtu, path };
     let mut partner = match partner {
         Ok(partner) => partner,
         Err(reason) => {
             let needs = || format!("needs a partner: run `myelin doctor --serve` on {host}");
             return Ok(Figures {
-                round_trip: alone(peer, port),
+                round_trip: alone(peer),
                 large: Err(needs()),
                 bandwidth: Err(needs()),
                 mtu: mtu(Err(needs())),
@@ -40,6 +47,7 @@ pub fn measure(host: &str, peer: Ipv4Addr, port: u16, domain: u32) -> Result<Fig
                 peer,
                 own,
                 interface,
+                nodes_use_ipv6,
                 domain,
             });
         }
@@ -59,30 +67,25 @@ pub fn measure(host: &str, peer: Ipv4Addr, port: u16, domain: u32) -> Result<Fig
         peer,
         own,
         interface,
+        nodes_use_ipv6,
         domain,
     })
 }
 
 /// This host's address towards `peer`, the interface that has it, and the MTU that the kernel
 /// assumes for the path.
-fn route_to(peer: Ipv4Addr) -> io::Result<(Ipv4Addr, String, u32)> {
-    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+fn route_to(peer: SocketAddr) -> io::Result<(SocketAddr, String, u32)> {
+    let socket = UdpSocket::bind((any_of(peer), 0))?;
     // Sends nothing.
-    socket.connect((peer, DISCARD_PORT))?;
-    let SocketAddr::V4(own) = socket.local_addr()? else {
-        return Err(io::ErrorKind::Unsupported.into());
-    };
-    let name = interface_of(*own.ip());
-    Ok((*own.ip(), name.unwrap_or_else(|| "?".into()), sockopt::ip_mtu(&socket)?))
-}
-
-fn interface_of(own: Ipv4Addr) -> Option<String> {
-    let mut all = if_addrs::get_if_addrs().ok()?.into_iter();
-    all.find(|interface| interface.ip() == own).map(|interface| interface.name)
+    socket.connect(peer)?;
+    let own = socket.local_addr()?;
+    let name = interface_of(own).map(|(name, _)| name);
+    let mtu = if own.is_ipv4() { sockopt::ip_mtu(&socket) } else { sockopt::ipv6_mtu(&socket) };
+    Ok((own, name.unwrap_or_else(|| "?".into()), mtu?))
 }
 
 /// Round trips without a partner: by ICMP, or else by connections that the host accepts or refuses.
-fn alone(peer: Ipv4Addr, port: u16) -> Result<RoundTrips, String> {
+fn alone(peer: SocketAddr) -> Result<RoundTrips, String> {
     // Else it is not permitted, or filtered.
     if let Ok(Some(trips)) = by_icmp(peer) {
         return Ok(trips);
@@ -92,7 +95,7 @@ fn alone(peer: Ipv4Addr, port: u16) -> Result<RoundTrips, String> {
     while sent < CONNECTIONS && (sent < 3 || !times_us.is_empty()) {
         sent += 1;
         let begin = Instant::now();
-        match TcpStream::connect_timeout(&(peer, port).into(), ANSWER_LIMIT) {
+        match TcpStream::connect_timeout(&peer, ANSWER_LIMIT) {
             Err(error) if error.kind() != io::ErrorKind::ConnectionRefused => {
                 last = crate::doctor::host::reason(&error);
             }
@@ -100,8 +103,9 @@ fn alone(peer: Ipv4Addr, port: u16) -> Result<RoundTrips, String> {
         }
     }
     let answered = Answered { sent, answered: times_us.len() as u64 };
-    finished("TCP", answered, None, times_us)
-        .ok_or_else(|| format!("no answer, neither to ICMP nor to TCP port {port}: {last}"))
+    finished("TCP", answered, None, times_us).ok_or_else(|| {
+        format!("no answer, neither to ICMP nor to TCP port {}: {last}", peer.port())
+    })
 }
 
 /// The result, with the times in order, if anything was answered.
@@ -116,29 +120,36 @@ fn finished(
 }
 
 /// Echo requests, as ping(8) sends them; from a raw socket if the user may not use the other kind.
-fn by_icmp(peer: Ipv4Addr) -> io::Result<Option<RoundTrips>> {
+fn by_icmp(mut peer: SocketAddr) -> io::Result<Option<RoundTrips>> {
+    let (protocol, request, reply) = match peer {
+        SocketAddr::V4(_) => (ipproto::ICMP, 8, 0),
+        SocketAddr::V6(_) => (ipproto::ICMPV6, 128, 129),
+    };
     let make = |kind| {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        socket_with(AddressFamily::INET, kind, flags, Some(ipproto::ICMP))
+        socket_with(family_of(peer), kind, flags, Some(protocol))
     };
     let (socket, is_raw) = match make(SocketType::DGRAM) {
         Ok(socket) => (socket, false),
         Err(_) => (make(SocketType::RAW)?, true),
     };
-    connect(&socket, &SocketAddr::from((peer, 0)))?;
+    let has_header = is_raw && peer.is_ipv4();
+    peer.set_port(0);
+    connect(&socket, &peer)?;
     let id = (std::process::id() as u16).to_be_bytes();
     let numbered = |number: u16| {
         let number = number.to_be_bytes();
-        let mut packet = [8, 0, 0, 0, id[0], id[1], number[0], number[1]];
+        let mut packet = [request, 0, 0, 0, id[0], id[1], number[0], number[1]];
+        // The kernel computes that of ICMPv6, which covers the addresses.
         let sum = checksum(&packet).to_be_bytes();
         (packet[2], packet[3]) = (sum[0], sum[1]);
         packet
     };
     let number_in = |packet: &[u8]| {
-        // A raw socket sees the header of IP, and the answers to others.
-        let offset = if is_raw { usize::from(packet.first()? & 15) * 4 } else { 0 };
+        // A raw socket sees the answers to others, and with IPv4 the header of IP.
+        let offset = if has_header { usize::from(packet.first()? & 15) * 4 } else { 0 };
         let packet = packet.get(offset..)?;
-        let is_own = packet.first() == Some(&0) && (!is_raw || packet.get(4..6)? == id);
+        let is_own = packet.first() == Some(&reply) && (!is_raw || packet.get(4..6)? == id);
         let number = packet.get(6..8)?.try_into().ok()?;
         is_own.then(|| u16::from_be_bytes(number))
     };
@@ -218,8 +229,7 @@ struct Partner {
 }
 
 impl Partner {
-    fn connect(peer: Ipv4Addr, port: u16, domain: u32) -> Result<Self, String> {
-        let address = SocketAddr::from((peer, port));
+    fn connect(address: SocketAddr, domain: u32) -> Result<Self, String> {
         let open = || -> io::Result<Partner> {
             let stream = TcpStream::connect_timeout(&address, CONNECT_LIMIT)?;
             let mut control = Peer::new(stream)?;
@@ -233,7 +243,7 @@ impl Partner {
 
     /// A UDP socket to the partner's echo.
     fn echo(&self) -> io::Result<OwnedFd> {
-        let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+        let socket = UdpSocket::bind((any_of(self.address), 0))?;
         socket.connect(self.address)?;
         socket.set_nonblocking(true)?;
         Ok(socket.into())
@@ -268,18 +278,29 @@ impl Partner {
     /// The largest packet that is answered whole, found by halving.
     fn path_mtu(&mut self, most: u32) -> io::Result<u32> {
         let socket = self.echo()?;
-        sockopt::set_ip_mtu_discover(&socket, Ipv4PathMtuDiscovery::PROBE)?;
+        // No fragments, and no memory of what routers have answered.
+        let least = match self.address {
+            SocketAddr::V4(_) => {
+                sockopt::set_ip_mtu_discover(&socket, Ipv4PathMtuDiscovery::PROBE)?;
+                MTU_MIN
+            }
+            SocketAddr::V6(_) => {
+                sockopt::set_ipv6_mtu_discover(&socket, Ipv6PathMtuDiscovery::PROBE)?;
+                MTU_MIN_V6
+            }
+        };
         let passes = |mtu: u32| {
-            let bytes = (mtu - HEADER_BYTES) as usize;
+            let bytes = (mtu - udp_header_bytes(self.address)) as usize;
             (0..TRIES).any(|_| echoed(&socket, bytes, 1, Duration::ZERO).0.answered > 0)
         };
         let most = most.min(IP_BYTES_MAX);
         if passes(most) {
             return Ok(most);
         }
-        let (mut passing, mut failing) = (MTU_MIN, most);
+        let (mut passing, mut failing) = (least, most);
         if !passes(passing) {
-            return Err(io::Error::other("not even packets of 576 bytes are answered"));
+            let reason = format!("not even packets of {least} bytes are answered");
+            return Err(io::Error::other(reason));
         }
         while failing - passing > 1 {
             let middle = passing.midpoint(failing);
@@ -307,12 +328,9 @@ impl Partner {
     }
 
     /// Datagrams to the ports of DDS, there and back.
-    fn arrivals(&mut self, own: Ipv4Addr, domain: u32) -> io::Result<Arrivals> {
-        let SocketAddr::V4(peer) = self.address else {
-            return Err(io::ErrorKind::Unsupported.into());
-        };
-        let listener = Listener::open(own, *peer.ip(), domain, None)?;
-        send_to_all(own, *peer.ip(), domain, &self.ports)?;
+    fn arrivals(&mut self, own: SocketAddr, domain: u32) -> io::Result<Arrivals> {
+        let listener = Listener::open(own, self.address.ip(), domain, None)?;
+        send_to_all(own, self.address, domain, &self.ports)?;
         self.control.ask(&Request::Send { ports: listener.ports().to_vec() })?;
         // The answer has come by the same path, but may have overtaken delayed datagrams.
         let give_up = Instant::now() + ANSWER_LIMIT;
@@ -373,8 +391,11 @@ fn echoed(
     })
 }
 
-/// Nothing is sent to it.
-const DISCARD_PORT: u16 = 9;
+/// Headers of IP and UDP.
+pub fn udp_header_bytes(address: SocketAddr) -> u32 {
+    if address.is_ipv4() { 28 } else { 48 }
+}
+
 const PINGS: u16 = 100;
 const ECHOES: u16 = 200;
 const PING_PERIOD: Duration = Duration::from_millis(5);
@@ -390,7 +411,7 @@ const BANDWIDTH_TIME: Duration = Duration::from_secs(1);
 const LOOK: Duration = Duration::from_millis(20);
 /// Every host must accept so much (RFC 791).
 const MTU_MIN: u32 = 576;
-/// Headers of IP and UDP.
-const HEADER_BYTES: u32 = 28;
+/// Every path must carry so much (RFC 8200).
+const MTU_MIN_V6: u32 = 1_280;
 const IP_BYTES_MAX: u32 = 65_535;
 const TRIES: u32 = 3;

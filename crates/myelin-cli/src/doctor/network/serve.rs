@@ -1,12 +1,14 @@
 //! `myelin doctor --serve`: the partner at the other end of a path.
 
 use std::io::{self, Read, Write};
-use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
 use myelin_bench_lab::stderr::print_line;
+use rustix::io::Errno;
+use rustix::net::{self, AddressFamily, SocketFlags, SocketType, sockopt};
 
 use super::listener::{DOMAIN_MAX, Listener, send_to_all};
 use super::protocol::{Peer, Reply, Request, VERSION};
@@ -16,8 +18,7 @@ use super::protocol::{Peer, Reply, Request, VERSION};
 /// # Errors
 /// The port is taken.
 pub fn serve(port: u16) -> Result<()> {
-    let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, port))
-        .with_context(|| format!("--serve: TCP port {port}"))?;
+    let listener = listen(port).with_context(|| format!("--serve: TCP port {port}"))?;
     let port = listener.local_addr()?.port();
     crate::say(&format!("serving `myelin doctor --network` at port {port}, until Ctrl-C\n"));
     let open = Arc::new(());
@@ -30,7 +31,7 @@ pub fn serve(port: u16) -> Result<()> {
             std::thread::Builder::new().spawn(move || {
                 let from = stream.peer_addr();
                 if let (Err(error), Ok(from)) = (answer(stream, port), from) {
-                    print_line(format_args!("{}: {error}", from.ip()));
+                    print_line(format_args!("{}: {error}", from.ip().to_canonical()));
                 }
                 drop(this);
             })
@@ -43,13 +44,36 @@ pub fn serve(port: u16) -> Result<()> {
     Ok(())
 }
 
+/// A listener for both versions of IP, or for IPv4 on a host that has no other.
+fn listen(port: u16) -> io::Result<TcpListener> {
+    let both = || {
+        let (family, flags) = (AddressFamily::INET6, SocketFlags::CLOEXEC);
+        let socket = net::socket_with(family, SocketType::STREAM, flags, None)?;
+        sockopt::set_ipv6_v6only(&socket, false)?;
+        sockopt::set_socket_reuseaddr(&socket, true)?;
+        net::bind(&socket, &SocketAddr::from((Ipv6Addr::UNSPECIFIED, port)))?;
+        net::listen(&socket, CONNECTIONS_MAX as i32)?;
+        Ok(TcpListener::from(socket))
+    };
+    match both() {
+        Err(Errno::AFNOSUPPORT | Errno::ADDRNOTAVAIL) => {
+            TcpListener::bind((Ipv4Addr::UNSPECIFIED, port))
+        }
+        other => other.map_err(io::Error::from),
+    }
+}
+
+/// An address of IPv4, also where the socket is of both versions.
+fn canonical(address: SocketAddr) -> SocketAddr {
+    match address.ip().to_canonical() {
+        ip if ip.is_ipv4() => (ip, address.port()).into(),
+        _ => address, // with its scope
+    }
+}
+
 /// Answers the requests of one connection.
 fn answer(stream: TcpStream, port: u16) -> io::Result<()> {
-    let (IpAddr::V4(own), IpAddr::V4(client)) =
-        (stream.local_addr()?.ip(), stream.peer_addr()?.ip())
-    else {
-        return Err(io::Error::other("not an IPv4 address"));
-    };
+    let (own, client) = (canonical(stream.local_addr()?), canonical(stream.peer_addr()?));
     let mut peer = Peer::new(stream)?;
     let mut open = None;
     while let Some(request) = peer.receive()? {
@@ -58,11 +82,11 @@ fn answer(stream: TcpStream, port: u16) -> io::Result<()> {
                 failed(format!("the partner speaks version {VERSION}, this end {version}"))
             }
             Request::Hello { domain, .. } => {
-                match when_free(|| Listener::open(own, client, domain.min(DOMAIN_MAX), Some(port)))
-                {
+                let domain = domain.min(DOMAIN_MAX);
+                match when_free(|| Listener::open(own, client.ip(), domain, Some(port))) {
                     Ok(listener) => {
                         let ports = listener.ports().to_vec();
-                        open = Some((listener, domain.min(DOMAIN_MAX)));
+                        open = Some((listener, domain));
                         Reply::Hello { version: VERSION, ports }
                     }
                     Err(error) => failed(format!("UDP port {port} of the partner: {error}")),
