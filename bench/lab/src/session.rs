@@ -9,7 +9,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result, ensure};
 use myelin_bench_kit::protocol::Transport;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::analyse::analyse;
 use crate::ftrace::KernelTrace;
@@ -83,12 +82,8 @@ pub struct Finished {
     pub trigger: Option<Arc<Trigger>>,
 }
 
-/// Makes the runs, records and analyses them. The caller writes the reports.
-pub fn run(options: &RunOptions) -> Result<Finished> {
-    let interrupted = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        signal_hook::flag::register(signal, Arc::clone(&interrupted))?;
-    }
+/// Makes the runs until `interrupted` is set, records and analyses them. The caller writes the reports.
+pub fn run(options: &RunOptions, interrupted: Arc<AtomicBool>) -> Result<Finished> {
     let registry = Registry::discover();
     for broken in &registry.broken {
         print_line(format_args!("driver left out: {broken}"));

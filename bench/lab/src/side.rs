@@ -26,7 +26,6 @@ use myelin_bench_kit::protocol::{
     Reliability, Role, System, Topology, Touch, Workload,
 };
 use myelin_bench_kit::samples::SampleFile;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::ftrace::KernelTrace;
 use crate::host::{Host, LocalHost, ProcessId, ProcessMessage, ProcessSpec, RunOnHost};
@@ -93,16 +92,12 @@ pub struct Ended {
     pub failure: Option<String>,
 }
 
-/// Runs a side until its time is over, the publisher ends the stream, or a signal comes. Prints a line a
-/// second. `None` if a signal came before the other side did.
+/// Runs a side until its time is over, the publisher ends the stream, or `interrupted` is set. Prints a line a
+/// second. `None` if it was set before the other side came.
 ///
 /// # Errors
 /// Options that do not fit the system or the other side.
-pub fn run(side: &Side) -> Result<Option<Ended>> {
-    let interrupted = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        signal_hook::flag::register(signal, Arc::clone(&interrupted))?;
-    }
+pub fn run(side: &Side, interrupted: Arc<AtomicBool>) -> Result<Option<Ended>> {
     let entry = entry(side)?;
     let network = side.peer.map(|peer| network(peer, &side.topic)).transpose()?;
     let mut meeting = Rendezvous::enter(side, &entry.system)?;

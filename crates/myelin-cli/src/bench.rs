@@ -26,6 +26,7 @@ use myelin_bench_lab::shell;
 use myelin_bench_lab::stderr::print_line;
 use myelin_bench_lab::summary::Analysis;
 use myelin_tools::duration;
+use myelin_tools::signals::interruption;
 use myelin_tools::text::counted;
 
 use crate::complete;
@@ -364,7 +365,7 @@ fn is_whole(analysis: &Analysis) -> bool {
 
 fn run_scenarios(arguments: Run) -> Result<ExitCode> {
     let options = arguments.options.read()?;
-    let finished = session::run(&RunOptions {
+    let run = RunOptions {
         tunings: arguments.tuning.into_iter().map(Tuning::from).collect(),
         scenarios: arguments.scenarios,
         from: arguments.from.recording(),
@@ -380,7 +381,8 @@ fn run_scenarios(arguments: Run) -> Result<ExitCode> {
         ends_early: arguments.trace_on.is_some(),
         view: if arguments.plain { View::Plain } else { View::Live },
         ..RunOptions::default()
-    })?;
+    };
+    let finished = session::run(&run, interruption())?;
     report(&finished.analysis, &finished.folder, arguments.printing.format(), &options)?;
     let exceeded = side::exceeded(finished.trigger.as_deref(), Some(&finished.folder))?;
     if finished.interrupted {

@@ -8,12 +8,11 @@ use std::sync::{Mutex, Once, PoisonError};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 
 use crate::Error;
-use crate::signals::outlive_file_size_limit;
+use crate::signals::{ending, outlive_file_size_limit};
 
 /// A file that is being written. It is removed if it is dropped before [`keep`](OutputFile::keep),
 /// and if a signal ends the process.
@@ -92,7 +91,7 @@ fn remove_at_signals() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         outlive_file_size_limit();
-        let Ok(mut signals) = Signals::new([SIGINT, SIGTERM, SIGHUP]) else { return };
+        let Ok(mut signals) = Signals::new(ending()) else { return };
         let wait = move || {
             for signal in signals.forever() {
                 unfinished(|all| all.iter().for_each(|path| drop(fs::remove_file(path))));

@@ -1,5 +1,6 @@
 //! The end of an endless command: Ctrl-C, `kill`, a closed terminal.
 
+use std::mem::MaybeUninit;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -7,15 +8,41 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::{flag, low_level};
 
+/// The signals that end a command and that it waits for: SIGINT, SIGTERM and SIGHUP, without those that the
+/// process was started to ignore. `nohup` ignores SIGHUP, and a script SIGINT in what it starts with `&`.
+pub fn ending() -> impl Iterator<Item = i32> {
+    [SIGINT, SIGHUP, SIGTERM].into_iter().filter(|signal| !is_ignored(*signal))
+}
+
+/// Whether this process ignores a signal, as it does if it was started so and nothing has changed it.
+pub fn is_ignored(signal: i32) -> bool {
+    let mut now = MaybeUninit::<libc::sigaction>::uninit();
+    // SAFETY: with a null action the call only writes the current one, which is read on success.
+    unsafe {
+        libc::sigaction(signal, std::ptr::null(), now.as_mut_ptr()) == 0
+            && now.assume_init().sa_sigaction == libc::SIG_IGN
+    }
+}
+
+/// A flag that the [`ending`] signals set from now on, each time.
+pub fn interruption() -> Arc<AtomicBool> {
+    let interrupted = Arc::default();
+    for signal in ending() {
+        // The kernel refuses none of these; without them the signal ends the process.
+        let _ = flag::register(signal, Arc::clone(&interrupted));
+    }
+    interrupted
+}
+
 /// Whether the user wants the end.
 #[derive(Clone, Debug, Default)]
 pub struct Stop(Arc<AtomicBool>);
 
 impl Stop {
-    /// Set by SIGINT, SIGTERM and SIGHUP from now on. A second one ends the process at once.
+    /// Set by the [`ending`] signals from now on. A second one ends the process at once.
     pub fn on_signals() -> Stop {
         let stop = Stop::default();
-        for signal in [SIGINT, SIGTERM, SIGHUP] {
+        for signal in ending() {
             // The kernel refuses none of these; without them the signal ends the process.
             let _ = flag::register_conditional_default(signal, stop.0.clone());
             let _ = flag::register(signal, stop.0.clone());
@@ -35,13 +62,13 @@ impl Stop {
 pub struct Stops(Arc<AtomicU32>);
 
 impl Stops {
-    /// Counts SIGINT, SIGTERM and SIGHUP from now on. The third one ends the process at once.
+    /// Counts the [`ending`] signals from now on. The third one ends the process at once.
     ///
     /// # Errors
     /// If no thread can be started.
     pub fn on_signals() -> std::io::Result<Stops> {
         let stops = Stops::default();
-        let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+        let mut signals = Signals::new(ending())?;
         let count = stops.0.clone();
         std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
             for signal in signals.forever() {

@@ -16,6 +16,7 @@ use myelin_bench_lab::scenario::Scenario;
 use myelin_bench_lab::session::{self, Finished, RunOptions, View};
 use myelin_bench_lab::stderr::print_line;
 use myelin_bench_lab::summary::Cell;
+use myelin_tools::signals::interruption;
 
 use super::side::exceeded;
 use super::values::{Counts, Rates, Sizes, latency_limit, run_time};
@@ -121,14 +122,15 @@ pub fn run(options: Options) -> Result<ExitCode> {
     let place =
         place.context("no folder can be made for the records; TMPDIR names another place")?;
     let folder = place.as_ref().map(|place| place.path().join("ping"));
-    let finished = session::run(&RunOptions {
+    let run = RunOptions {
         given: Some((scenario.clone(), super::command())),
         out: options.out.clone().or(folder),
         view: view(&scenario),
         ends_early: true,
         trace_on_ns: options.trace_on,
         ..RunOptions::default()
-    })?;
+    };
+    let finished = session::run(&run, interruption())?;
     let format = options.printing.format();
     if options.out.is_some() {
         super::report(&finished.analysis, &finished.folder, format, &report::Options::default())?;

@@ -12,6 +12,7 @@ use myelin_bench_lab::input_error::InputError;
 use myelin_bench_lab::live::Trigger;
 use myelin_bench_lab::side::{self, Side, Terms};
 use myelin_bench_lab::stderr::print_line;
+use myelin_tools::signals::interruption;
 
 use super::values::{latency_limit, rate, run_time, size};
 use super::{INTERRUPTED, TuningName};
@@ -152,7 +153,7 @@ pub fn subscribe(options: Subscribe) -> Result<ExitCode> {
 }
 
 fn run(side: &Side) -> Result<ExitCode> {
-    let Some(ended) = side::run(side)? else {
+    let Some(ended) = side::run(side, interruption())? else {
         print_line("interrupted: nobody came, so nothing was measured");
         return Ok(ExitCode::from(INTERRUPTED));
     };

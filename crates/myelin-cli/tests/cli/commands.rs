@@ -5,7 +5,6 @@
 use std::io::{BufRead, BufReader, Read};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::PermissionsExt;
-use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread;
@@ -222,14 +221,6 @@ struct Running {
 impl Running {
     fn start(robot: &Robot, words: &'static str) -> Running {
         let mut command = robot.command(words, &[]);
-        // Tests in the background of a script are deaf to Ctrl-C, and so would `top` be.
-        // SAFETY: signal(2) is safe between fork and exec.
-        unsafe {
-            command.pre_exec(|| {
-                libc::signal(libc::SIGINT, libc::SIG_DFL);
-                Ok(())
-            });
-        }
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap());
         Running { words, child, lines }

@@ -43,6 +43,7 @@ mod replay;
 mod schema;
 mod self_test;
 mod setup;
+mod signals;
 mod ssh;
 mod streams;
 mod support;

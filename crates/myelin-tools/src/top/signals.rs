@@ -2,6 +2,8 @@
 
 use std::mem::MaybeUninit;
 
+use crate::signals::is_ignored;
+
 /// Signals that are blocked in this thread and in all threads that it starts.
 pub struct Blocked(libc::sigset_t);
 
@@ -42,14 +44,5 @@ pub fn default_action(signal: i32) {
         libc::raise(signal); // For this thread, which still blocks it.
         libc::pthread_sigmask(libc::SIG_UNBLOCK, set.as_ptr(), std::ptr::null_mut());
         libc::pthread_sigmask(libc::SIG_BLOCK, set.as_ptr(), std::ptr::null_mut());
-    }
-}
-
-fn is_ignored(signal: i32) -> bool {
-    let mut now = MaybeUninit::<libc::sigaction>::uninit();
-    // SAFETY: with a null action the call only writes the current one, which is read on success.
-    unsafe {
-        libc::sigaction(signal, std::ptr::null(), now.as_mut_ptr()) == 0
-            && now.assume_init().sa_sigaction == libc::SIG_IGN
     }
 }

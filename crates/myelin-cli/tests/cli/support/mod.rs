@@ -10,10 +10,19 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::Once;
 use std::time::{Duration, Instant};
 
 /// `myelin …`
 pub fn myelin(arguments: &[&str]) -> Command {
+    // Tests in the background of a script, and by `nohup`, ignore some of these; the command would, too.
+    static HEED: Once = Once::new();
+    HEED.call_once(|| {
+        for number in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT] {
+            // SAFETY: no handler is set, so nothing of this process runs in one.
+            unsafe { libc::signal(number, libc::SIG_DFL) };
+        }
+    });
     let mut command = Command::new(env!("CARGO_BIN_EXE_myelin"));
     command.args(arguments);
     command

@@ -35,10 +35,6 @@ impl Session {
         // SAFETY: only async-signal-safe calls between fork and exec; descriptor 0 is the terminal.
         unsafe {
             command.pre_exec(|| {
-                // A shell in the background and `nohup` start the tests with these ignored.
-                for number in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT] {
-                    libc::signal(number, libc::SIG_DFL);
-                }
                 if libc::setsid() < 0 || libc::ioctl(0, libc::TIOCSCTTY, 0) < 0 {
                     return Err(std::io::Error::last_os_error());
                 }
