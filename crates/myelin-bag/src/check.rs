@@ -57,9 +57,11 @@ pub enum Problem {
     NoSummary,
     #[error("the first record is no header")]
     NoHeader,
-    #[error("the statistics say {said} {what}, and there are {found}")]
+    #[error("the statistics count {said} for {what}, and the file has {found}")]
     Count { what: &'static str, said: u64, found: u64 },
-    #[error("the statistics say {said} messages of channel {channel}, and there are {found}")]
+    #[error(
+        "the statistics count {said} for the messages of channel {channel}, and the file has {found}"
+    )]
     ChannelCount { channel: u16, said: u64, found: u64 },
     #[error("the statistics say that messages are of {said:?}, and they are of {found:?}")]
     Times { said: (u64, u64), found: (u64, u64) },
@@ -97,9 +99,9 @@ pub enum Problem {
     DefinedTwice { what: &'static str, id: u16 },
     #[error("the messages of channel {0} in a chunk have several indexes")]
     MessageIndexTwice(u16),
-    #[error("{0} messages, the first here, are older than one before them")]
+    #[error("messages that are older than one before them: {0}, the first here")]
     Unordered(u64),
-    #[error("{0} messages, the first here, are in no chunk: readers that use indexes miss them")]
+    #[error("messages in no chunk, which readers that use indexes miss: {0}, the first here")]
     OutsideChunks(u64),
     #[error("the header does not say what wrote the file")]
     NoLibrary,

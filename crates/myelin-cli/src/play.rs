@@ -91,9 +91,9 @@ pub fn run(options: Options) -> Result<ExitCode> {
         let lost = report.lost();
         let of_known = if lost.is_exact { "" } else { " at least" };
         note(&format!(
-            "{}: the file is broken:{of_known} {} messages are lost; the others are played",
+            "{}: the file is broken:{of_known} {} lost; the others are played",
             path.display(),
-            lost.known
+            counted(lost.known, "message")
         ));
     }
     let session = Session::open("myelin play", &options.attach.clone().place())?;
@@ -187,7 +187,7 @@ fn wait_for(player: &Player, wanted: &str, stop: &Stop) -> Result<(), Error> {
     if player.matched(topic) < count {
         match topic {
             Some(topic) => note(&format!("waiting for a subscriber of {topic}")),
-            None => note(&format!("waiting for {count} subscribers")),
+            None => note(&format!("waiting for {}", counted(count, "subscriber"))),
         }
     }
     while !stop.is_set() && !player.wait_for_subscribers(topic, count, SLICE) {}
@@ -248,12 +248,12 @@ fn summary(played: &Played, topics: usize) -> Vec<String> {
         lines.push(format!("stalls of {:.1} s were not made up", played.delayed.as_secs_f64()));
     }
     let counts = [
-        (played.passed_over, "times a late subscriber was not waited for"),
-        (played.unfit, "messages were no samples of their type, and were left out"),
-        (played.unreadable, "parts of the files cannot be read, and were left out"),
+        (played.passed_over, "time", "a late subscriber was not waited for"),
+        (played.unfit, "message", "left out that fit no sample of their type"),
+        (played.unreadable, "part", "of the files left out, which cannot be read"),
     ];
-    let counts = counts.iter().filter(|(count, _)| *count > 0);
-    lines.extend(counts.map(|(count, what)| format!("{count} {what}")));
+    let counts = counts.iter().filter(|(count, ..)| *count > 0);
+    lines.extend(counts.map(|(count, noun, what)| format!("{} {what}", counted(*count, noun))));
     lines
 }
 

@@ -389,10 +389,11 @@ fn summary(status: &Status, width: Option<usize>) -> String {
         lines.push(format!("{} ({})", file.display(), bytes_text(bytes as f64)));
     }
     if progress.removed > 0 {
-        lines.push(format!("{} older files were removed to keep space free", progress.removed));
+        let removed = counted(progress.removed, "older file");
+        lines.push(format!("{removed} removed to keep space free"));
     }
     if *skipped > 0 {
-        lines.push(format!("{skipped} more were left out by --max-rate or --count"));
+        lines.push(format!("{skipped} more left out by --max-rate or --count"));
     }
     if losses.total() == 0 {
         lines.push("nothing was lost".to_owned());
@@ -406,7 +407,7 @@ fn summary(status: &Status, width: Option<usize>) -> String {
         lines.push(format!("  {}: {}", topic.name, causes(&topic.losses)));
     }
     if more > 0 {
-        lines.push(format!("  and {more} more topics; --json has all"));
+        lines.push(format!("  and {}; --json has all", counted(more, "more topic")));
     }
     let columns = width.unwrap_or(usize::MAX);
     let line = |it: &String| format!("{}\n", shortened(&printable(it), columns));

@@ -9,6 +9,7 @@ use anyhow::Result;
 use clap::{Args, ValueHint};
 use myelin_tools::session::Session;
 use myelin_tools::signals::Stop;
+use myelin_tools::text::counted;
 use myelin_tools::view::{self, FileOptions, Summary, View};
 use serde_json::json;
 
@@ -136,8 +137,8 @@ fn summary_json(of: &Summary) -> serde_json::Value {
 
 fn summary_line(of: &Summary) -> String {
     let Summary { clients, refused, messages, bytes, dropped, overwritten, .. } = of;
-    let mut line =
-        format!("{clients} clients, {messages} messages, {:.1} MB sent", *bytes as f64 / 1e6);
+    let (clients, messages) = (counted(*clients, "client"), counted(*messages, "message"));
+    let mut line = format!("{clients}, {messages}, {:.1} MB sent", *bytes as f64 / 1e6);
     for (count, what) in [
         (dropped, "dropped for slow clients"),
         (overwritten, "overwritten before they were taken"),

@@ -17,7 +17,7 @@ use crate::filter::Filter;
 use crate::info::format_of;
 use crate::select::{self, is_meant, missing};
 use crate::session::{Place, Session};
-use crate::text::printable;
+use crate::text::{counted, printable};
 use crate::{Error, discovery, names, ros};
 
 pub use line::Layout;
@@ -148,7 +148,7 @@ impl Echo {
         let mut lines: Vec<String> = self.sources.iter().filter_map(Source::missed).collect();
         if let Some(more) = lines.len().checked_sub(MISSED_LINES_MAX).filter(|more| *more > 0) {
             lines.truncate(MISSED_LINES_MAX);
-            lines.push(format!("samples of {more} more topics were missed"));
+            lines.push(format!("samples of {} were missed", counted(more, "more topic")));
         }
         lines
     }

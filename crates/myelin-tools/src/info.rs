@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::document::Format;
 use crate::select::Selected;
-use crate::text::printable;
+use crate::text::{counted, printable};
 use crate::{numbers, protobuf, ros};
 
 /// A topic.
@@ -325,8 +325,7 @@ impl TopicInfo {
         for (what, endpoints) in
             [("publisher", &self.publishers), ("subscriber", &self.subscribers)]
         {
-            let s = if endpoints.len() == 1 { "" } else { "s" };
-            let _ = writeln!(text, "  {} {what}{s}", endpoints.len());
+            let _ = writeln!(text, "  {}", counted(endpoints.len(), what));
             endpoints.iter().for_each(|it| it.push_text(&mut text, self.types.len() > 1));
         }
         text

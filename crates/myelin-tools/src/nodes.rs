@@ -13,7 +13,7 @@ use crate::names::{is_match, is_pattern, nearest};
 use crate::numbers::{self, or_dash};
 use crate::session::{Place, Session};
 use crate::table::Table;
-use crate::text::printable;
+use crate::text::{counted, printable};
 use crate::{Error, ros, select, services};
 
 /// A node, in one line.
@@ -228,7 +228,7 @@ impl NodeInfo {
             }
         }
         if let Some(lost) = lost(&endpoint.info).filter(|it| *it > 0) {
-            self.problems.push(format!("{topic}: it has lost {lost} samples"));
+            self.problems.push(format!("{topic}: it has lost {}", counted(lost, "sample")));
         }
     }
 

@@ -16,7 +16,7 @@ use crate::info::format_of;
 use crate::select::{self, is_meant, missing};
 use crate::session::{Place, Session};
 use crate::signals::Stop;
-use crate::text::printable;
+use crate::text::{counted, printable};
 use crate::{Error, discovery, names, protobuf, ros};
 
 /// A publisher with the type and the settings that the topic's subscribers need.
@@ -88,9 +88,10 @@ impl Target {
             if left.is_zero() {
                 let matched = self.publisher.matched();
                 let mut text = format!(
-                    "{}: {matched} of {subscribers} subscribers within {limit:?}; wait longer \
-                     (--wait-limit), or for none (--wait 0)",
-                    self.name
+                    "{}: {matched} of {} within {limit:?}; wait longer (--wait-limit), or for none \
+                     (--wait 0)",
+                    self.name,
+                    counted(subscribers, "subscriber")
                 );
                 let graph = self.session.node().graph()?;
                 let reasons: BTreeMap<&str, u64> = crate::list::refusals(&graph)

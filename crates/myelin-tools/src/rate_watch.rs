@@ -14,6 +14,7 @@ use crate::rate::{Rate, Report};
 use crate::session::{Place, Session};
 use crate::spread::Spread;
 use crate::table::Table;
+use crate::text::counted;
 use crate::timestamps::VARIABLE;
 use crate::watch::{Options, Output, Watch, finish, us};
 
@@ -172,13 +173,14 @@ impl RateWatch {
                 topic_rows(&mut output, &topic.found, &reports, self.show, is_total);
             }
             if is_total && topic.forgotten > 0 {
-                output.table.note(format!("{} more publishers have gone", topic.forgotten));
+                output.table.note(format!("{} gone", counted(topic.forgotten, "more publisher")));
             }
             let away = away.count();
             if away > 0 {
-                output
-                    .table
-                    .note(format!("{away} publishers elsewhere cannot be observed: on other hosts, or in DDS programs"));
+                let away = counted(away, "publisher");
+                output.table.note(format!(
+                    "{away} elsewhere cannot be observed: on other hosts, or in DDS programs"
+                ));
             }
             topic.forget();
         }

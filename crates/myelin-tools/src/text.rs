@@ -1,7 +1,7 @@
 //! Text of other processes on a terminal.
 
 use std::borrow::Cow;
-use std::fmt::Write;
+use std::fmt::{Display, Write};
 
 /// The text with every character escaped that does something to a terminal instead of being seen:
 /// control characters, those that turn the reading direction, and those that have no width.
@@ -25,8 +25,9 @@ pub fn printable(text: &str) -> Cow<'_, str> {
 }
 
 /// `1 message`, `3 messages`.
-pub fn counted(number: u64, noun: &str) -> String {
-    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+pub fn counted<N: Display + PartialEq + From<u8>>(number: N, noun: &str) -> String {
+    let ending = if number == N::from(1) { "" } else { "s" };
+    format!("{number} {noun}{ending}")
 }
 
 /// A text of at most so many characters: a longer one loses its middle.
@@ -62,6 +63,13 @@ mod tests {
         }
         assert_eq!(printable("\x1b[2Jx\u{202e}y\n\u{e0041}"), "\\u{1b}[2Jx\\u{202e}y\\n\\u{e0041}");
         assert_eq!(printable("a\x1b[2Jb\nc\u{202e}\u{9b}"), "a\\u{1b}[2Jb\\nc\\u{202e}\\u{9b}");
+    }
+
+    #[test]
+    fn one_is_not_several() {
+        let texts =
+            [counted(0_u64, "message"), counted(1_usize, "message"), counted(2_u32, "part")];
+        assert_eq!(texts, ["0 messages", "1 message", "2 parts"]);
     }
 
     #[test]

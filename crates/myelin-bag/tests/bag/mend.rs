@@ -243,7 +243,7 @@ fn what_other_readers_mind_is_a_warning() {
         texts,
         [
             r#"the header has profile "mars", which others do not know"#,
-            "1 messages, the first here, are older than one before them",
+            "messages that are older than one before them: 1, the first here",
         ]
     );
 }

@@ -1,5 +1,7 @@
 //! The report as text: aligned, with 80 columns except for commands, which are never broken.
 
+use myelin_tools::text::counted;
+
 use super::finding::{Basis, Cost, Finding, Report, State};
 use super::measure::{Measured, Quantiles};
 use super::network::Path;
@@ -119,9 +121,11 @@ fn measurements(measured: &Measured) -> String {
     text += &paragraph(
         "  ",
         &format!(
-            "a thread that spun for {:.1} s was interrupted for {:.0} µs at most, and {} times for \
+            "a thread that spun for {:.1} s was interrupted for {:.0} µs at most, and {} for \
              more than 10 µs",
-            gap.spun_s, gap.longest_us, gap.longer_than_10_us
+            gap.spun_s,
+            gap.longest_us,
+            counted(gap.longer_than_10_us, "time")
         ),
     );
     text += &format!(

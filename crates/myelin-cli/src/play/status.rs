@@ -1,6 +1,7 @@
 //! The line that says where a player is.
 
 use myelin_bag::player::Status;
+use myelin_tools::text::counted;
 
 /// The line in at most so many characters: what matters least is left out first.
 pub fn line(status: &Status, typed: &str, columns: usize) -> String {
@@ -10,7 +11,7 @@ pub fn line(status: &Status, typed: &str, columns: usize) -> String {
         "" => [
             format!(" {:.1}/{:.1} s", seconds(status.position_ns), seconds(status.end_ns)),
             format!(" x{}", shown_rate(status.rate)),
-            format!("  {} messages", status.messages),
+            format!("  {}", counted(status.messages, "message")),
             "  [space s <- -> + - q]".to_owned(),
         ],
         typed => [

@@ -9,6 +9,7 @@ use anyhow::Result;
 use clap::Args;
 use myelin_tools::publish::Target;
 use myelin_tools::signals::Stop;
+use myelin_tools::text::counted;
 use myelin_tools::{Error, duration, input};
 
 use crate::attach::Attach;
@@ -79,19 +80,15 @@ pub fn run(options: Options) -> Result<ExitCode> {
         })
         .to_string(),
         false => {
-            let s = |count: u64| if count == 1 { "" } else { "s" };
             let late = match passed_over {
                 0 => String::new(),
-                many => {
-                    format!("; {many} times a reliable subscriber was late, and was not waited for")
+                times => {
+                    let times = counted(times, "time");
+                    format!("; {times} a reliable subscriber was late, and was not waited for")
                 }
             };
-            let of = subscribers as u64;
-            format!(
-                "{name}: published {published} sample{} to {of} subscriber{}{late}",
-                s(published),
-                s(of)
-            )
+            let (samples, of) = (counted(published, "sample"), counted(subscribers, "subscriber"));
+            format!("{name}: published {samples} to {of}{late}")
         }
     };
     print(&format!("{text}\n"))?;

@@ -10,6 +10,7 @@ use clap::Args;
 use myelin_tools::duration::nanoseconds;
 use myelin_tools::session::{Place, Session};
 use myelin_tools::signals::Stop;
+use myelin_tools::text::counted;
 use myelin_tools::watch::{self, Output, Watch};
 use myelin_tools::{Error, duration};
 use rustix::termios::tcgetwinsize;
@@ -132,7 +133,7 @@ impl Screen {
         if lines.len() > room {
             let hidden = lines.len() - room + 1;
             lines.truncate(room - 1);
-            lines.push(format!(".. {hidden} more lines; a pipe shows all"));
+            lines.push(format!(".. {}; a pipe shows all", counted(hidden, "more line")));
         }
         let back = match std::mem::replace(&mut self.drawn, lines.len()) {
             0 => String::new(),

@@ -483,7 +483,7 @@ fn values_are_published_and_checked() {
         (
             &["new", "1", "--type", "f64", "--wait-limit", "50ms"],
             3,
-            &["0 of 1 subscribers", "--wait 0"],
+            &["0 of 1 subscriber within", "--wait 0"],
         ),
     ] {
         let (code, complaint) = domain.refuses(&[&["topic", "pub"], words].concat());

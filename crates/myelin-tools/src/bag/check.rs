@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{cannot_open, open_file};
 use crate::Error;
 use crate::output_file::OutputFile;
-use crate::text::printable;
+use crate::text::{counted, printable};
 
 /// Reads all of a file, and looks whether everything in it agrees.
 ///
@@ -30,11 +30,13 @@ pub fn text(path: &Path, checked: &Checked) -> String {
     }
     let warnings = checked.findings.iter().filter(|it| !it.problem.is_error()).count();
     let errors = checked.findings.len() - warnings;
-    let messages = checked.report.read.messages;
+    let messages = counted(checked.report.read.messages, "message");
+    let of_errors = counted(errors, "error");
+    let of_warnings = counted(warnings, "warning");
     text += &match (errors, warnings) {
-        (0, 0) => format!("{path}: right, {messages} messages\n"),
-        (0, _) => format!("{path}: right, {messages} messages, {warnings} warnings\n"),
-        _ => format!("{path}: {errors} errors, {warnings} warnings, {messages} messages\n"),
+        (0, 0) => format!("{path}: right, {messages}\n"),
+        (0, _) => format!("{path}: right, {messages}, {of_warnings}\n"),
+        _ => format!("{path}: {of_errors}, {of_warnings}, {messages}\n"),
     };
     text
 }
@@ -99,13 +101,13 @@ pub fn repaired_text(to: &Path, repaired: &Repaired) -> String {
         text += &format!("and {} more\n", report.losses_more);
     }
     let lost = report.lost();
-    let messages = repaired.written.statistics.messages;
+    let messages = counted(repaired.written.statistics.messages, "message");
     let lost = match (repaired.is_lossless(), lost.is_exact) {
         (true, _) => "nothing is lost".to_owned(),
-        (_, true) => format!("{} are lost", lost.known),
-        _ => format!("at least {} are lost", lost.known),
+        (_, true) => format!("{} lost", lost.known),
+        _ => format!("at least {} lost", lost.known),
     };
-    text + &format!("{}: {messages} messages, {lost}\n", printable(&to.display().to_string()))
+    text + &format!("{}: {messages}, {lost}\n", printable(&to.display().to_string()))
 }
 
 /// The same as one JSON object.

@@ -4,7 +4,7 @@ use myelin_bag::{Diff, FieldDiff, TopicDiff};
 use serde_json::{Value, json};
 
 use crate::table::Table;
-use crate::text::printable;
+use crate::text::{counted, printable};
 
 /// The topics that differ, as wide as `room`; with `all` also those that are the same.
 pub fn text(diff: &Diff, all: bool, room: Option<usize>) -> String {
@@ -30,13 +30,13 @@ pub fn text(diff: &Diff, all: bool, room: Option<usize>) -> String {
     }
     for (chunks, side) in diff.losses.iter().zip(["A", "B"]) {
         if *chunks > 0 {
-            text += &format!("{side}: {chunks} parts cannot be read\n");
+            text += &format!("{side}: {} cannot be read\n", counted(*chunks, "part"));
         }
     }
     let differ = diff.topics.values().filter(|topic| !topic.is_same()).count();
     text += &match (differ, diff.is_same()) {
-        (_, true) => format!("the same: {} topics\n", diff.topics.len()),
-        _ => format!("{differ} of {} topics differ\n", diff.topics.len()),
+        (_, true) => format!("the same: {}\n", counted(diff.topics.len(), "topic")),
+        _ => format!("different: {differ} of {}\n", counted(diff.topics.len(), "topic")),
     };
     text
 }

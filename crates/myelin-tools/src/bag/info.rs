@@ -10,7 +10,7 @@ use super::{loss, moment, open};
 use crate::Error;
 use crate::numbers::{bytes, or_dash, rate};
 use crate::table::Table;
-use crate::text::printable;
+use crate::text::{counted, printable};
 
 /// What is in a recording.
 #[derive(Clone, Debug, Serialize)]
@@ -124,14 +124,14 @@ impl FileInfo {
     /// It for people, as wide as `room`.
     pub fn text(&self, room: Option<usize>) -> String {
         let mut text = format!("{}\n", printable(&self.file));
-        let messages = format!("{} messages", self.messages);
+        let messages = counted(self.messages, "message");
         text += &format!("  {}, {:.3} s, {messages}\n", bytes(self.bytes as f64), self.duration_s);
         for (name, ns) in [("from", self.start_ns), ("to", self.end_ns)] {
             text += &ns.map(|ns| format!("  {name:<4} {}\n", moment::text(ns))).unwrap_or_default();
         }
         let chunks = self.chunks.iter().map(|(name, chunks)| match name.as_str() {
-            "none" => format!("{chunks} chunks, not compressed"),
-            name => format!("{chunks} chunks, {}", printable(name)),
+            "none" => format!("{}, not compressed", counted(*chunks, "chunk")),
+            name => format!("{}, {}", counted(*chunks, "chunk"), printable(name)),
         });
         for line in chunks {
             text += &format!("  {line}\n");

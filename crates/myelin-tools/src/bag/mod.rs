@@ -14,6 +14,7 @@ use std::path::Path;
 use myelin_bag::{BagReader, OpenError, Report};
 
 use crate::Error;
+use crate::text::counted;
 
 /// Opens a recording.
 ///
@@ -49,11 +50,11 @@ pub fn loss(path: &Path, report: Option<&Report>, chunks: u64) -> Option<String>
     let report = report.filter(|report| !report.is_lossless());
     let text = match (report, chunks) {
         (None, 0) => return None,
-        (None, chunks) => format!("{path}: {chunks} parts cannot be read"),
+        (None, chunks) => format!("{path}: {} cannot be read", counted(chunks, "part")),
         (Some(report), _) => {
             let lost = report.lost();
             let at_least = if lost.is_exact { "" } else { "at least " };
-            format!("{path}: the file is broken; {at_least}{} messages are lost", lost.known)
+            format!("{path}: the file is broken; {at_least}{} lost", counted(lost.known, "message"))
         }
     };
     Some(format!("{text}; `myelin bag check` says where"))

@@ -9,7 +9,7 @@ use super::{Options, is_same};
 use crate::Error;
 use crate::document::Format;
 use crate::ros;
-use crate::text::printable;
+use crate::text::{counted, printable};
 
 /// Reads a topic.
 #[derive(Debug)]
@@ -212,12 +212,14 @@ impl Source {
         let mut parts = Vec::new();
         if self.gone > 0 {
             parts.push(format!(
-                "{} of {} samples had lost their payload before they were read (--subscribe keeps it)",
-                self.gone, self.taken
+                "{} of {} without payload, which was gone before it was read (--subscribe keeps it)",
+                self.gone,
+                counted(self.taken, "sample")
             ));
         }
         if self.overwritten > 0 {
-            parts.push(format!("{} samples came too fast and were missed", self.overwritten));
+            parts
+                .push(format!("missed {} that came too fast", counted(self.overwritten, "sample")));
         }
         (!parts.is_empty()).then(|| format!("{}: {}", self.name, parts.join("; ")))
     }

@@ -7,6 +7,7 @@ use myelin::{EndpointId, ObservedHeader};
 
 use super::snapshot::{EndpointRow, Losses, MatchRow, NodeRow, Snapshot, TopicRow};
 use super::text::{self, duration, number, number_or_dash};
+use crate::text::counted;
 use crate::timestamps::VARIABLE;
 
 /// How a line is to be noticed.
@@ -242,9 +243,8 @@ fn periods(lines: &mut Vec<ToneLine>, observed: Option<&Observed>, width: usize,
     lines.push((format!("  min {min}  p50 {p50}  p99 {p99}  max {max}  of {count}"), Tone::Plain));
     lines.extend(bars(periods, width, block).into_iter().map(|it| (it, Tone::Plain)));
     if observed.overwritten > 0 {
-        let missed =
-            format!("  {} samples were overwritten before top looked", observed.overwritten);
-        lines.push((missed, Tone::Dim));
+        let missed = counted(observed.overwritten, "sample");
+        lines.push((format!("  {missed} overwritten before top looked"), Tone::Dim));
     }
 }
 
@@ -300,9 +300,9 @@ pub fn of_node(node: Option<&NodeRow>, snapshot: &Snapshot) -> Vec<ToneLine> {
     lines
         .push((format!("{program}, process {pid} of user {user} on {host}, {library}"), Tone::Dim));
     let (cpu, memory) = (number_or_dash(node.cpu_percent), node.memory_bytes.map(|it| it as f64));
-    let threads = node.threads.map_or_else(|| "-".to_owned(), |it| it.to_string());
+    let threads = node.threads.map_or_else(|| "- threads".to_owned(), |it| counted(it, "thread"));
     let memory = number_or_dash(memory);
-    lines.push((format!("CPU {cpu} %, {memory}B of memory (RSS), {threads} threads"), Tone::Plain));
+    lines.push((format!("CPU {cpu} %, {memory}B of memory (RSS), {threads}"), Tone::Plain));
     if node.is_stopped {
         lines.push(("stopped by a signal or a debugger".to_owned(), Tone::Bad));
     } else if node.is_silent {

@@ -10,6 +10,7 @@ use super::keys::{KEYS, Mode};
 use super::model::{Model, Opened, View};
 use super::table::{self, Column, Row, Table};
 use super::text;
+use crate::text::counted;
 
 /// What the terminal can show.
 #[derive(Clone, Copy, Debug, Default)]
@@ -47,7 +48,8 @@ fn title(model: &Model) -> String {
     if model.is_frozen() {
         title += "  FROZEN";
     }
-    title += &format!("  {} topics  {} nodes", snapshot.topics.len(), snapshot.nodes.len());
+    let (topics, nodes) = (snapshot.topics.len(), snapshot.nodes.len());
+    title += &format!("  {}  {}", counted(topics, "topic"), counted(nodes, "node"));
     for (count, what) in [(lost, "lost"), (refused as u64, "refused"), (silent as u64, "silent")] {
         if count > 0 {
             title += &format!("  {} {what}", text::number(count as f64));

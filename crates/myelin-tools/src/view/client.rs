@@ -21,6 +21,7 @@ use super::page;
 use super::protocol::{Binary, Level, Protocol, message_head, parse_binary, status};
 use super::publishing::Publishing;
 use super::queue::{Frame, Losses, Next};
+use crate::text::counted;
 
 /// Serves a connection until it ends.
 pub(super) fn serve(mut stream: TcpStream, address: SocketAddr, hub: &Arc<Hub>, access: &Access) {
@@ -176,12 +177,12 @@ fn report_losses(client: &Client, hub: &Hub, reported: &mut BTreeMap<u64, Losses
         let Some(channel) = channels.iter().find(|it| it.id == *id) else { continue };
         let mut parts = Vec::new();
         if lost.client > 0 {
-            let lost = lost.client;
-            parts.push(format!("{lost} messages dropped because this program reads too slowly"));
+            let lost = counted(lost.client, "message");
+            parts.push(format!("{lost} dropped because this program reads too slowly"));
         }
         if lost.publisher > 0 {
-            let lost = lost.publisher;
-            parts.push(format!("{lost} messages overwritten before myelin view took them"));
+            let lost = counted(lost.publisher, "message");
+            parts.push(format!("{lost} overwritten before myelin view took them"));
         }
         let text = format!("{}: {}", channel.name, parts.join("; "));
         let name = format!("myelin-losses-{id}");

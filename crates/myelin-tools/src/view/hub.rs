@@ -19,7 +19,7 @@ use super::protocol::{
 };
 use super::queue::{Frame, Losses, Queue};
 use crate::session::{Place, Session};
-use crate::text::printable;
+use crate::text::{counted, printable};
 
 /// What all threads share.
 pub(super) struct Hub {
@@ -168,7 +168,7 @@ impl Hub {
         drop(state);
         let lost = match losses.client {
             0 => String::new(),
-            lost => format!("; it read too slowly and missed {lost} messages"),
+            lost => format!("; it read too slowly and missed {}", counted(lost, "message")),
         };
         self.event(format!("{} disconnected{lost}", client.address));
         self.wake();

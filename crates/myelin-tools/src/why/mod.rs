@@ -28,7 +28,7 @@ use snapshot::{End, Snapshot};
 use crate::numbers::time;
 use crate::session::Place;
 use crate::spread::Spread;
-use crate::text::printable;
+use crate::text::{counted, printable};
 use crate::{Error, names, timestamps};
 
 /// What to look at.
@@ -200,10 +200,7 @@ impl Report {
             }
         };
         let takers = self.ends.iter().filter(|end| end.kind == "subscriber").count();
-        let takers = match takers {
-            1 => "1 subscriber".to_owned(),
-            takers => format!("{takers} subscribers"),
-        };
+        let takers = counted(takers, "subscriber");
         let rate = self.rate_hz.map(|hz| format!("{hz} Hz ")).unwrap_or_default();
         wrapped(
             "",

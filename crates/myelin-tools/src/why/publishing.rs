@@ -6,6 +6,7 @@ use super::finding::Finding;
 use super::late::Use;
 use super::snapshot::{End, Snapshot};
 use super::stillness;
+use crate::text::counted;
 
 /// Publishers that stand still, and those that run and publish nothing.
 pub fn judge(seen: &Snapshot) -> Vec<Finding> {
@@ -47,9 +48,10 @@ fn younger<'a>(seen: &'a Snapshot, publisher: &End) -> Option<&'a End> {
 
 fn before_match(seen: &Snapshot, publisher: &End, subscriber: &End, all: u64) -> Finding {
     let found = format!(
-        "{} publishes nothing now: its {all} samples of {:?} were published {:.1} s or more ago, and \
-         those from before {} matched are lost",
+        "{} publishes nothing now: its {} of {:?} came {:.1} s or more ago, and what was published \
+         before {} matched is lost",
         publisher.program.label(),
+        counted(all, "sample"),
         seen.topic,
         seen.interval_s,
         subscriber.program.label(),
@@ -63,7 +65,7 @@ fn silent(seen: &Snapshot, publisher: &End, all: u64) -> Finding {
     let program = &publisher.program;
     let so_far = match all {
         0 => "nothing so far".to_owned(),
-        all => format!("nothing in {:.1} s, {all} samples before", seen.interval_s),
+        all => format!("nothing in {:.1} s, {} before", seen.interval_s, counted(all, "sample")),
     };
     let doing = match Use::of(program, seen.interval_s) {
         Some(spent) if spent.is_busy() => {

@@ -7,6 +7,7 @@ use super::late::Use;
 use super::publishing::debugger;
 use super::snapshot::{End, Snapshot};
 use super::stillness;
+use crate::text::counted;
 
 /// Subscribers that stand still, hold everything, or lose samples.
 pub fn judge(seen: &Snapshot) -> Vec<Finding> {
@@ -42,8 +43,9 @@ fn holds_all(seen: &Snapshot, subscriber: &End) -> Option<Finding> {
     }
     let label = subscriber.program.label();
     let found = format!(
-        "{label} keeps {held} samples of {:?} and takes no more: it may hold {HELD_MAX} unless it \
+        "{label} keeps {} of {:?} and takes no more: it may hold {HELD_MAX} unless it \
          says otherwise, and its depth is {depth}",
+        counted(held, "sample"),
         seen.topic
     );
     let change = "drop each sample when it is used, or copy what is kept; if it needs them all: \
@@ -61,7 +63,7 @@ fn idle(seen: &Snapshot, subscriber: &End) -> Option<Finding> {
     seen.of_kind(true).find(is_matched)?;
     let so_far = match all {
         0 => "nothing so far".to_owned(),
-        all => format!("nothing in {:.1} s, {all} samples before", seen.interval_s),
+        all => format!("nothing in {:.1} s, {} before", seen.interval_s, counted(all, "sample")),
     };
     let label = subscriber.program.label();
     let found = format!("{label} has taken {so_far} of {:?}, and samples come", seen.topic);

@@ -19,7 +19,7 @@ use self::csv::CsvTable;
 use self::parquet::ParquetTable;
 use crate::Error;
 use crate::output_file::OutputFile;
-use crate::text::printable;
+use crate::text::{counted, printable};
 
 /// What is exported.
 #[derive(Clone, Debug)]
@@ -239,8 +239,9 @@ impl<'r> Tables<'r> {
             let topic = printable(table.topic);
             if table.broken > 0 {
                 exported.is_lossy = true;
-                let (broken, why) = (table.broken, printable(&table.why));
-                exported.notes.push(format!("{topic}: {broken} messages are broken: {why}"));
+                let (broken, why) =
+                    (counted(table.broken, "broken message"), printable(&table.why));
+                exported.notes.push(format!("{topic}: {broken}: {why}"));
             }
             let Some(Open { columns, writer, output }) = table.open else {
                 exported.notes.push(format!("{topic}: no messages: left out"));
