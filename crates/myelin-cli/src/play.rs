@@ -11,7 +11,7 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::{Args, ValueEnum, ValueHint};
 use myelin_bag::player::{PlayError, Played, PlayerBuilder};
-use myelin_bag::{NoTopic, Player, Recording, Time};
+use myelin_bag::{Player, Recording, Time, Topics};
 use myelin_tools::Error;
 use myelin_tools::bag::moment::{self, Moment};
 use myelin_tools::bag::topics::missing;
@@ -167,30 +167,26 @@ fn builder(
     })
 }
 
-/// Waits for so many subscribers, or for one of a topic; until the user wants the end.
+/// Waits for so many subscribers, or for one of each topic that is meant; until the user wants the end.
 fn wait_for(player: &Player, wanted: &str, stop: &Stop) -> Result<(), Error> {
-    let (topic, count) = match wanted.parse::<usize>() {
-        Ok(count) => (None, count),
-        Err(_) => (Some(wanted), 1),
-    };
-    // As it was typed, or with the slash of ROS 2.
-    let names: Vec<&str> = player.topics().collect();
-    let is_it = |name: &&&str| topic.is_some_and(|it| name.trim_start_matches('/') == it);
-    let topic = match topic {
-        Some(typed) if !names.contains(&typed) => {
-            let error = NoTopic { pattern: typed.to_owned() };
-            let missing = || missing(&error, names.iter().copied());
-            Some(*names.iter().find(is_it).ok_or_else(missing)?)
+    let (topics, count) = match wanted.parse::<usize>() {
+        Ok(count) => (vec![None], count),
+        Err(_) => {
+            let named = Topics { wanted: vec![wanted.to_owned()], ..Topics::default() };
+            let named = named.choose(player.topics());
+            let named = named.map_err(|error| missing(&error, player.topics()))?;
+            (named.into_iter().map(Some).collect(), 1)
         }
-        topic => topic,
     };
-    if player.matched(topic) < count {
-        match topic {
-            Some(topic) => note(&format!("waiting for a subscriber of {topic}")),
-            None => note(&format!("waiting for {}", counted(count, "subscriber"))),
+    for topic in topics {
+        if player.matched(topic) < count {
+            match topic {
+                Some(topic) => note(&format!("waiting for a subscriber of {}", printable(topic))),
+                None => note(&format!("waiting for {}", counted(count, "subscriber"))),
+            }
         }
+        while !stop.is_set() && !player.wait_for_subscribers(topic, count, SLICE) {}
     }
-    while !stop.is_set() && !player.wait_for_subscribers(topic, count, SLICE) {}
     Ok(())
 }
 
