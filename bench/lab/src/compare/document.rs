@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::environment::{Aspect, Difference};
-use super::judge::FigureComparison;
+use super::judge::{self, FigureComparison};
 use super::{CellComparison, CellName, Comparison, Unit};
 use crate::report::format;
 use crate::stats::interval::RUNS_MIN;
@@ -37,7 +37,8 @@ impl Comparison {
         let immaterial = "a step of the clock or 0.5 MB";
         match self.unit {
             Unit::Run if self.comparisons == 0 => {
-                format!("too few runs to test anything; use --runs {asked}")
+                let more = judge::more_runs(&self.cells, asked);
+                format!("too few runs to test anything; {more}")
             }
             Unit::Run => {
                 let runs = [self.runs_least, asked];

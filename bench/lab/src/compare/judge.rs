@@ -113,7 +113,7 @@ pub(super) fn family(cells: &mut [CellComparison], unit: Unit, clock_step_ns: u6
     let figures = cells.iter().flat_map(|cell| &cell.figures);
     let figures = figures.filter(|it| it.reason.is_none());
     let tested: Vec<Pair> = figures.map(|figure| pair(figure, clock_step_ns)).collect();
-    let asked = runs_asked(cells, unit);
+    let more = more_runs(cells, runs_asked(cells, unit));
     let test_results = match unit {
         Unit::Run => test_results(&tested),
         Unit::Session => test_results_of_sessions(&tested),
@@ -129,11 +129,11 @@ pub(super) fn family(cells: &mut [CellComparison], unit: Unit, clock_step_ns: u6
                 let (a, b) = (&pair.reference, &pair.subject);
                 let interval = || figure.interval.or_else(|| of_medians(a, b, |a, b| b / a));
                 figure.verdict = pair.judged(chance, interval).map(|verdict| verdict.kind);
-                explain(figure, tested.len(), unit, asked);
+                explain(figure, tested.len(), unit, &more);
             }
             Some(reason) if reason.starts_with(TOO_FEW) => {
                 let (a, b) = (figure.runs_a.len(), figure.runs_b.len());
-                *reason += &format!(": {a} and {b}; --runs {asked}");
+                *reason += &format!(": {a} and {b}; {more}");
             }
             Some(_) => {}
         }
@@ -163,6 +163,14 @@ pub(super) fn runs_asked(cells: &[CellComparison], unit: Unit) -> usize {
     runs_to_tell_any(figures.max(1)).max(RUNS_MIN)
 }
 
+/// How to get so many runs of each cell.
+pub(super) fn more_runs(cells: &[CellComparison], runs: usize) -> String {
+    match cells.iter().all(|cell| cell.name.params.imported) {
+        true => format!("import {runs} traces on each side"),
+        false => format!("--runs {runs}"),
+    }
+}
+
 /// The least number of runs behind a tested figure; 0 if nothing was tested.
 pub(super) fn runs_least(cells: &[CellComparison]) -> usize {
     let tested = cells.iter().flat_map(|cell| &cell.figures).filter(|it| it.p.is_some());
@@ -170,14 +178,14 @@ pub(super) fn runs_least(cells: &[CellComparison]) -> usize {
 }
 
 /// Adds a reason if the runs do not overlap, but are too few for so many comparisons.
-fn explain(figure: &mut FigureComparison, number: usize, unit: Unit, asked: usize) {
+fn explain(figure: &mut FigureComparison, number: usize, unit: Unit, more: &str) {
     if figure.verdict != Some(Kind::TooNoisy) || !are_apart(&figure.runs_a, &figure.runs_b) {
         return;
     }
     let (a, b) = (figure.runs_a.len(), figure.runs_b.len());
     let (units, remedy) = match unit {
-        Unit::Run => ("runs", format!("use --runs {asked}")),
-        Unit::Session => ("sessions", "measure more".to_owned()),
+        Unit::Run => ("runs", more),
+        Unit::Session => ("sessions", "measure more"),
     };
     figure.reason = Some(format!(
         "the {units} of A and B do not overlap, but with {number} comparisons, {a} and {b} {units} \

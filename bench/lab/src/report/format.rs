@@ -282,7 +282,7 @@ pub(crate) fn error_rate(
     let scarce = match least < asked {
         true => format!(
             " With {}, only the largest differences are significant among so many comparisons; \
-             --runs {asked} is enough for all of them.",
+             {asked} are enough for all of them.",
             plural(least, "run")
         ),
         false => String::new(),

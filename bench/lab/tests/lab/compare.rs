@@ -236,12 +236,20 @@ fn figures_without_verdict_have_a_reason_and_a_newly_invalid_cell_is_worse() {
 
 #[test]
 fn with_too_few_runs_there_is_no_verdict() {
-    let (a, b) = (sides::side("a", 1, 3, 64), sides::side("b", 2, 5, 64));
+    let (mut a, mut b) = (sides::side("a", 1, 3, 64), sides::side("b", 2, 5, 64));
     let comparison = compare(&a, &b).unwrap();
     assert_eq!((comparison.comparisons, comparison.verdicts.no_verdict), (0, 56));
     let text = terminal(&comparison, Screen::default(), false);
     assert!(text.contains("too few runs to test anything"), "{text}");
     assert!(text.contains("54 figures: too few runs: 3 and 5; --runs 7"), "{text}");
+
+    // Nothing of the bench runs them.
+    for side in [&mut a, &mut b] {
+        side.analysis.summary.cells.iter_mut().for_each(|cell| cell.params.imported = true);
+    }
+    let text = terminal(&compare(&a, &b).unwrap(), Screen::default(), false);
+    assert!(text.contains("too few runs: 3 and 5; import 7 traces on each side"), "{text}");
+    assert!(!text.contains("--runs 7"), "{text}");
 }
 
 /// Ten sessions of one state, twice, on a machine that is another each time.
