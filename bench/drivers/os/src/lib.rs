@@ -5,7 +5,6 @@
 //! spin, futex, eventfd ─▶ slots ─▶ segment      bytes in shared memory; they differ in the wake-up
 //!                           └────▶ handover     the word with which a slot changes hands
 //! stream, datagram ─▶ limit                     bytes through the kernel; waits are limited
-//! tls ─▶ stream                                 the same, encrypted
 //! oneway ─▶ slots                               the same for streams, which have no answers
 //! call                                          one process: a function is called
 //! all others ─▶ peer                            how the two find each other, and notice death
@@ -25,7 +24,7 @@ mod eventfd;
 mod futex;
 mod handover;
 #[cfg(not(loom))]
-mod limit;
+pub mod limit;
 #[cfg(not(loom))]
 mod network_path;
 #[cfg(not(loom))]
@@ -42,8 +41,6 @@ mod spin;
 mod stream;
 #[cfg(not(loom))]
 mod systems;
-#[cfg(not(loom))]
-mod tls;
 
 #[cfg(not(loom))]
-pub use systems::Os;
+pub use systems::{Encrypted, Os};

@@ -22,7 +22,6 @@ use crate::segment::{self, Lane, Layout};
 use crate::slots::{self, SlotCounters, SlotPublisher, SlotSubscriber};
 use crate::spin::Spin;
 use crate::stream::{self, StreamPublisher, StreamSubscriber};
-use crate::tls::TlsStream;
 
 /// The driver of the operating system's primitives.
 pub struct Os;
@@ -55,20 +54,50 @@ impl Driver for Os {
     }
 
     fn open(&self, prepare: &Prepare) -> Result<Box<dyn RoundTrip>, Error> {
-        match Mechanism::open(prepare)? {
-            Opened::RoundTrip(link) => Ok(link),
-            Opened::Stream(_) => Err(Error::new("a round trip has both directions")),
-        }
+        Mechanism::open(prepare)?.round_trip()
     }
 
     fn open_stream(&self, prepare: &Prepare) -> Result<Stream, Error> {
         if prepare.system == CALLBACK {
             return Ok(call::open(prepare.subscribers));
         }
-        match Mechanism::open(prepare)? {
-            Opened::Stream(stream) => Ok(stream),
-            Opened::RoundTrip(_) => Err(Error::new("a stream has one direction")),
-        }
+        Mechanism::open(prepare)?.stream()
+    }
+}
+
+/// `os.tcp` through what this function makes of a connection, for a driver that encrypts. The clones of a stream
+/// share it; reads and writes return after a slice of time ([`limit`](crate::limit)).
+pub struct Encrypted<S>(pub fn(OwnedFd, &Prepare) -> Result<S, Error>);
+
+impl<S: Read + Write + AsFd + Clone + 'static> Encrypted<S> {
+    /// The description of the system `name`.
+    pub fn system(&self, name: &str, about: &str) -> System {
+        let tcp = Os.system(TCP).expect("it is one of its mechanisms");
+        System { name: name.into(), about: about.into(), secure: true, ..tcp }
+    }
+
+    /// Opens a side of a round trip.
+    pub fn open(&self, prepare: &Prepare) -> Result<Box<dyn RoundTrip>, Error> {
+        self.connect(prepare)?.round_trip()
+    }
+
+    /// Opens a side of a stream.
+    pub fn open_stream(&self, prepare: &Prepare) -> Result<Stream, Error> {
+        self.connect(prepare)?.stream()
+    }
+
+    fn connect(&self, prepare: &Prepare) -> Result<Opened, Error> {
+        connect(
+            prepare,
+            |_| stream::tcp(),
+            Some(stream::tcp_across),
+            |side, ends| {
+                // Both ends are one socket.
+                let [socket, _] = exactly(ends)?;
+                let stream = self.0(socket, prepare)?;
+                Ok(over_bytes(side, stream.clone(), stream, TimeLimit::of_socket()))
+            },
+        )
     }
 }
 
@@ -76,6 +105,22 @@ impl Driver for Os {
 enum Opened {
     RoundTrip(Box<dyn RoundTrip>),
     Stream(Stream),
+}
+
+impl Opened {
+    fn round_trip(self) -> Result<Box<dyn RoundTrip>, Error> {
+        match self {
+            Opened::RoundTrip(link) => Ok(link),
+            Opened::Stream(_) => Err(Error::new("a round trip has both directions")),
+        }
+    }
+
+    fn stream(self) -> Result<Stream, Error> {
+        match self {
+            Opened::Stream(stream) => Ok(stream),
+            Opened::RoundTrip(_) => Err(Error::new("a stream has one direction")),
+        }
+    }
 }
 
 /// One system: its name, and how it is assembled.
@@ -89,8 +134,6 @@ struct Mechanism {
     /// Makes this side's ends with the other side on another host; only for systems that support
     /// it.
     across: Option<MakeOwn>,
-    /// Whether it encrypts.
-    secure: bool,
     /// Opens one side on its ends.
     open: Open,
     /// Slots support both; for queues of the kernel, the kernel determines it.
@@ -162,18 +205,7 @@ const MECHANISMS: &[Mechanism] = &[
     Mechanism {
         transport: Transport::Loopback,
         across: Some(stream::tcp_across),
-        ..in_kernel("os.tcp", "TCP sockets with TCP_NODELAY", |_| stream::tcp(), over_sockets)
-    },
-    Mechanism {
-        transport: Transport::Loopback,
-        across: Some(stream::tcp_across),
-        secure: true,
-        ..in_kernel(
-            "os.tcp-tls",
-            "os.tcp with TLS 1.3 by rustls; both sides show certificates",
-            |_| stream::tcp(),
-            over_tls,
-        )
+        ..in_kernel(TCP, "TCP sockets with TCP_NODELAY", |_| stream::tcp(), over_sockets)
     },
 ];
 
@@ -185,7 +217,6 @@ const fn in_memory(name: &'static str, about: &'static str, wait: Wait, open: Op
         transport: Transport::SharedMemory,
         make: memory,
         across: None,
-        secure: false,
         open,
         reliability: &[Reliability::BestEffort, Reliability::Reliable],
     }
@@ -201,21 +232,11 @@ const fn in_kernel(name: &'static str, about: &'static str, make: Make, open: Op
 }
 
 impl Mechanism {
-    /// Connects this side to the other and opens it; returns when both are ready.
     fn open(prepare: &Prepare) -> Result<Opened, Error> {
         let found = MECHANISMS.iter().find(|mechanism| mechanism.name == prepare.system);
         let mechanism =
             found.ok_or_else(|| Error::new(format!("os has no system `{}`", prepare.system)))?;
-        let (peer, ends) = match (&prepare.network, mechanism.across) {
-            (Some(network), Some(make)) => {
-                Peer::meet_across(prepare, &NetworkPath::new(prepare, network)?, make)
-            }
-            _ => Peer::meet(prepare, || (mechanism.make)(&Layout::both(prepare))),
-        }?;
-        let side = Side { prepare, peer: Rc::new(peer) };
-        let opened = (mechanism.open)(&side, ends)?;
-        side.peer.both_ready(prepare)?;
-        Ok(opened)
+        connect(prepare, mechanism.make, mechanism.across, mechanism.open)
     }
 
     fn system(&self, kernel_release: &str) -> System {
@@ -225,13 +246,31 @@ impl Mechanism {
         System {
             payload_bytes_max: PAYLOAD_BYTES_MAX,
             across_hosts: self.across.is_some(),
-            secure: self.secure,
             floor: true,
             workloads: [Workload::roundtrip_only(), one_way].concat(),
             streams: Streams { reliability: self.reliability.to_vec(), ..Streams::default() },
             ..System::new(self.name, self.about, kernel_release, self.wait, self.transport)
         }
     }
+}
+
+/// Connects this side to the other and opens it; returns when both are ready.
+fn connect(
+    prepare: &Prepare,
+    make: Make,
+    across: Option<MakeOwn>,
+    open: impl FnOnce(&Side<'_>, Ends) -> Result<Opened, Error>,
+) -> Result<Opened, Error> {
+    let (peer, ends) = match (&prepare.network, across) {
+        (Some(network), Some(make)) => {
+            Peer::meet_across(prepare, &NetworkPath::new(prepare, network)?, make)
+        }
+        _ => Peer::meet(prepare, || make(&Layout::both(prepare))),
+    }?;
+    let side = Side { prepare, peer: Rc::new(peer) };
+    let opened = open(&side, ends)?;
+    side.peer.both_ready(prepare)?;
+    Ok(opened)
 }
 
 fn memory(layouts: &[Layout; 2]) -> Result<[Ends; 2], Error> {
@@ -304,13 +343,6 @@ fn over_stream(side: &Side<'_>, ends: Ends, limit: TimeLimit) -> Result<Opened, 
     Ok(over_bytes(side, reading, writing, limit))
 }
 
-/// The two ends are one socket.
-fn over_tls(side: &Side<'_>, ends: Ends) -> Result<Opened, Error> {
-    let [socket, _] = exactly(ends)?;
-    let stream = TlsStream::open(socket, side.prepare)?;
-    Ok(over_bytes(side, stream.clone(), stream, TimeLimit::of_socket()))
-}
-
 fn over_bytes(
     side: &Side<'_>,
     reading: impl Read + AsFd + 'static,
@@ -369,6 +401,7 @@ fn too_few_ends() -> Error {
 /// back, and TCP retries at doubling intervals.
 const INTERRUPTED_NS_MAX: u64 = 60_000_000_000;
 const CALLBACK: &str = "os.call";
+const TCP: &str = "os.tcp";
 /// Limit for the messages of a stream's depth, whose memory is faulted in before the run.
 const LANE_BYTES_MAX: u64 = 4 << 30;
 /// Far below what a message's offsets can hold; eight messages of this size fit into memory.

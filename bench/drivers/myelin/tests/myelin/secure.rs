@@ -13,7 +13,7 @@ fn a_keystore_hides_what_is_sent_without() {
         return;
     }
     let _alone = alone();
-    no_payload_is_on_the_wire(executable(), SECURE, "myelin.dds");
+    no_payload_is_on_the_wire(executable(), SECURE, Some("myelin.dds"));
 }
 
 #[test]

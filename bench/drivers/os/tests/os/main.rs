@@ -4,9 +4,6 @@
 mod across_hosts;
 #[path = "../../../../kit/tests/support/own_host.rs"]
 mod own_host;
-mod secure;
-#[path = "../../../../kit/tests/support/secured.rs"]
-mod secured;
 mod streams;
 #[path = "../../../../kit/tests/support/mod.rs"]
 mod support;

@@ -127,9 +127,9 @@ fn two_sides_of_different_cells_do_not_match() {
 
 fn systems() -> Vec<System> {
     let description = support::describe(Path::new(EXECUTABLE));
-    assert_eq!(description.systems.len(), 11);
+    assert_eq!(description.systems.len(), 10);
     assert!(description.systems.iter().all(|system| system.floor && system.missing.is_none()));
-    let of_two = |system: &System| system.topology == Topology::TwoProcesses && !system.secure;
+    let of_two = |system: &System| system.topology == Topology::TwoProcesses;
     description.systems.into_iter().filter(of_two).collect()
 }
 

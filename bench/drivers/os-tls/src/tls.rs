@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use myelin_bench_kit::protocol::{Prepare, Role};
 use myelin_bench_kit::{Error, clock};
+use myelin_driver_os::limit;
 use rustls::client::Resumption;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::ring;
@@ -23,8 +24,6 @@ use rustls::{
     ClientConfig, ClientConnection, Connection, DigitallySignedStruct, RootCertStore, ServerConfig,
     ServerConnection, SignatureScheme,
 };
-
-use crate::limit;
 
 /// One side of a connection; the clones share it. Reads and writes return after a slice of time, like those of the
 /// socket ([`limit`]), with [`ErrorKind::WouldBlock`].

@@ -10,7 +10,7 @@ use crate::support::clean;
 #[test]
 fn tls_hides_what_tcp_shows() {
     let _alone = alone();
-    no_payload_is_on_the_wire(executable(), TLS, "os.tcp");
+    no_payload_is_on_the_wire(executable(), TLS, None);
 }
 
 #[test]
@@ -37,7 +37,7 @@ fn tls_refuses_whom_it_cannot_trust() {
 }
 
 fn executable() -> &'static Path {
-    Path::new(env!("CARGO_BIN_EXE_myelin-driver-os"))
+    Path::new(env!("CARGO_BIN_EXE_myelin-driver-os-tls"))
 }
 
 const TLS: &str = "os.tcp-tls";
