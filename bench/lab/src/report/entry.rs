@@ -414,7 +414,7 @@ static NO_DETAIL: LazyLock<Detail> = LazyLock::new(Detail::default);
 
 /// A stream is short of its rate if it misses it by more than this; a run of another kind is then
 /// invalid.
-const RATE_TOLERANCE: f64 = 0.01;
+pub(super) const RATE_TOLERANCE: f64 = 0.01;
 
 /// A placement with a smaller share of the round trips does not make a cell bimodal.
 const SHARE_COUNTS: f64 = 0.05;

@@ -2,7 +2,7 @@
 
 use super::cells::Notes;
 use super::document::{Column, Table, TableCell, Tone};
-use super::entry::Entry;
+use super::entry::{Entry, RATE_TOLERANCE};
 use super::format;
 use super::view::{Group, View};
 use crate::stats::of_medians;
@@ -44,10 +44,10 @@ fn table<'a>(group: &Group<'a>, alone: &Group<'a>, payload: u64) -> Option<Table
     let rows = entries.iter().map(pair);
     let caption = caption(group, payload, load);
     let mut table = Table::new(caption, columns, rows, |pair, of: &fn(&Pair) -> _| of(pair));
+    let rate = FIGURES.iter().position(|it| it.0 == LOAD).unwrap_or_default();
     for (row, entry) in table.rows.iter_mut().zip(&entries) {
-        if let Some(first) = row.cells.first_mut() {
-            first.mark = notes.invalid(entry);
-        }
+        row.cells[0].mark = notes.invalid(entry);
+        row.cells[rate].mark = short_of_load(entry).map(|note| notes.add(note));
     }
     Some(Table { notes: notes.0, ..table })
 }
@@ -66,6 +66,14 @@ fn caption(group: &Group, payload: u64, load: &LoadFigures) -> String {
         format::rate(Some(load.rate_hz)),
         group.metric.words(),
     )
+}
+
+/// A remark that less of the load arrived than was asked for: its messages were beside less.
+fn short_of_load(entry: &Entry) -> Option<String> {
+    let load = entry.cell.load.as_ref()?;
+    let got = load.received_per_s.filter(|got| *got < load.rate_hz * (1.0 - RATE_TOLERANCE))?;
+    let [got, asked] = [got, load.rate_hz].map(format::amount);
+    Some(format!("{}: of the load {got} of {asked} messages a second were taken", entry.name()))
 }
 
 /// A cell with a load and, if it was measured, the same cell without.

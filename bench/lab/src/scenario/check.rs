@@ -184,9 +184,11 @@ impl Workload {
                 return Err(wrong("", text).remedy("give each its own name"));
             }
             for rate_hz in &self.rate_hz {
-                let Some(seconds) = self.measured_s(*rate_hz) else {
-                    let text = "nothing says how long it runs: messages go back to back";
-                    let remedy = "give duration_s, or rate_hz in messages a second";
+                let is_warm_up_known =
+                    rate_hz.is_some() || self.warmup_s > 0.0 || self.warmup_messages == 0;
+                let Some(seconds) = self.measured_s(*rate_hz).filter(|_| is_warm_up_known) else {
+                    let text = "nothing says how long it lasts: messages go back to back";
+                    let remedy = "give duration_s and warmup_s, or rate_hz in messages a second";
                     return Err(wrong("", text.into()).remedy(remedy));
                 };
                 if seconds * load.rate_hz < 1.0 {

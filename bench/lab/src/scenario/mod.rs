@@ -222,17 +222,24 @@ impl Workload {
     }
 
     /// The workload of `load` beside this one at `rate_hz`: it is warmed up and measured for the
-    /// same time.
+    /// same time. Round trips are warmed up back to back, in at most this time; so the load beside
+    /// them is measured from its second message on.
     pub(crate) fn of_load(&self, load: &Load, rate_hz: Option<f64>) -> Workload {
+        let [warming_s, measured_s] =
+            [self.warming_s(rate_hz), self.measured_s(rate_hz).unwrap_or(0.0)];
+        let (warmup_s, duration_s) = match self.kind {
+            Kind::Roundtrip => (0.0, warming_s + measured_s),
+            _ => (warming_s, measured_s),
+        };
         Workload {
             kind: Kind::Stream,
             payload_bytes: vec![load.payload_bytes],
             rate_hz: vec![Some(load.rate_hz)],
             reliability: load.reliability,
             depth: load.depth,
-            duration_s: self.measured_s(rate_hz).unwrap_or(0.0),
-            warmup_messages: 0,
-            warmup_s: self.warming_s(rate_hz),
+            duration_s,
+            warmup_messages: 1,
+            warmup_s,
             ..Workload::default()
         }
     }

@@ -468,11 +468,13 @@ fn a_load_is_a_stream_as_long_as_the_run_beside_it() {
         parse(&LOADED.replace("duration_s = 10", "messages = 5000\nwarmup_messages = 500"));
     let by_count = by_count.unwrap().workload;
     let load = by_count.of_load(&by_count.loads[0], Some(1000.0));
-    assert_eq!(
-        (load.warmup_s, load.duration_s),
-        (0.5, 5.0),
-        "the messages of the run take as long"
-    );
+    let seconds = (load.warmup_s, load.duration_s);
+    assert_eq!(seconds, (0.5, 5.0), "the messages of the run take as long");
+    let round_trips =
+        LOADED.replace("stream", "roundtrip").replace("= 10\n", "= 10\nwarmup_s = 0.5\n");
+    let round_trips = parse(&round_trips).unwrap().workload;
+    let load = round_trips.of_load(&round_trips.loads[0], Some(1000.0));
+    assert_eq!((load.warmup_s, load.warmup_messages, load.duration_s), (0.0, 1, 10.5));
 }
 
 #[test]
@@ -494,6 +496,9 @@ fn a_load_has_a_name_and_a_run_of_known_length() {
             ),
         ],
     );
+    let back_to_back = LOADED.replace("stream", "roundtrip").replace("rate_hz = [1000]\n", "");
+    assert!(error_of(&back_to_back).contains("give duration_s and warmup_s"));
+    parse(&back_to_back.replace("duration_s = 10", "duration_s = 10\nwarmup_s = 0.1")).unwrap();
     let startup =
         LOADED.replace("rate_hz = [1000]\nduration_s = 10\n", "").replace("stream", "startup");
     let error = error_of(&startup);
