@@ -1,6 +1,6 @@
 //! Large samples between nodes, which go by TCP.
 
-use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use myelin::{Event, Node, Publisher, Subscriber, Topic};
@@ -122,6 +122,67 @@ pub(crate) fn sent_by_tcp() -> usize {
     let mut pairs = names.split(' ').zip(values.split(' '));
     let (_, segments) = pairs.find(|(name, _)| *name == "OutSegs").unwrap();
     segments.parse::<usize>().unwrap() * SEGMENT_BYTES
+}
+
+/// Else they would fill its queue, and commands would stand behind them.
+#[test]
+fn large_samples_go_no_faster_than_a_slow_cable() {
+    let Some(hosts) = Hosts::new() else { return };
+    hosts.limit(CABLE_MBIT);
+    let mut taker = hosts.other.run("take_at_its_pace");
+    taker.hears("ready");
+    hosts.one.run("publish_at_the_pace_of_the_cable").ends();
+    taker.ends();
+}
+
+fn paced(node: &Node) -> Topic<[u8]> {
+    node.topic("paced").depth(4).reliable(WATCHDOG)
+}
+
+pub(crate) fn publish_at_the_pace_of_the_cable() {
+    let node = node("publisher");
+    let publisher = paced(&node).publisher().unwrap();
+    assert!(publisher.wait_for_match(1, WATCHDOG));
+    let mut next = 0;
+    let mut publish_next = || {
+        publish(&publisher, next..next + 2);
+        next += 2;
+    };
+    let cable = CABLE_MBIT * 125_000;
+    // It measures the rate, and tries a faster one from time to time.
+    until("a limit", || {
+        publish_next();
+        connections().iter().any(|socket| (cable / 2..cable).contains(&pace(socket)))
+    });
+    publisher.publish_copy(&[0; LAST_BYTES]).unwrap();
+    until("the other side to have gone", || publisher.matched() == 0);
+}
+
+pub(crate) fn take_at_its_pace() {
+    let node = node("taker");
+    let mut subscriber = paced(&node).subscriber().unwrap();
+    say("ready");
+    for number in 0.. {
+        let found = subscriber.receive(WATCHDOG).unwrap().expect("every sample comes");
+        if found.len() == LAST_BYTES {
+            break;
+        }
+        assert!(*found == *sample(number), "{} instead of {number}", number_of(&found));
+    }
+    assert_eq!(subscriber.lost(), 0);
+}
+
+/// The limit of a socket, in bytes per second.
+fn pace(socket: &OwnedFd) -> u64 {
+    let (mut rate, mut size) = (0_u64, size_of::<u64>() as libc::socklen_t);
+    let (level, option) = (libc::SOL_SOCKET, libc::SO_MAX_PACING_RATE);
+    let result = {
+        let rate = (&raw mut rate).cast();
+        // SAFETY: the kernel writes an integer of this size.
+        unsafe { libc::getsockopt(socket.as_raw_fd(), level, option, rate, &raw mut size) }
+    };
+    assert_eq!(result, 0);
+    rate
 }
 
 #[test]
@@ -495,6 +556,7 @@ const ENOUGH_BYTES: usize = 50 * LARGE_BYTES;
 const LAST_BYTES: usize = 17;
 const LOSSY: u64 = 100;
 const ROUNDS: u64 = 3;
+const CABLE_MBIT: u64 = 100;
 const LARGE_BYTES: usize = 200_000;
 const IMAGE_BYTES: usize = 2 << 20;
 /// On a link of this size of packets, at least.

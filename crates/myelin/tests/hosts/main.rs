@@ -75,6 +75,8 @@ fn the_other_side() {
         "publish_mixed" => lane::publish_mixed(),
         "take_mixed" => lane::take_mixed(),
         "take_mixed_without_the_lane" => lane::take_mixed_without_the_lane(),
+        "publish_at_the_pace_of_the_cable" => lane::publish_at_the_pace_of_the_cable(),
+        "take_at_its_pace" => lane::take_at_its_pace(),
         "lose_large_samples" => lane::lose_large_samples(),
         "count_large_losses" => lane::count_large_losses(),
         "publish_broken" => lane::publish_broken(),

@@ -89,6 +89,14 @@ impl Hosts {
         self.one.ip(&["link", "del", LINK]);
     }
 
+    /// Limits the rate of the link, from `one`, in Mbit/s.
+    pub fn limit(&self, mbit: u64) {
+        let mut tc = self.one.command("tc");
+        tc.args(["qdisc", "add", "dev", LINK, "root", "tbf", "rate", &format!("{mbit}mbit")]);
+        tc.args(["burst", "16kb", "limit", "1500kb"]);
+        assert!(tc.status().unwrap().success());
+    }
+
     /// Cuts the link, or mends it.
     pub fn link(&self, up: bool) {
         self.one.ip(&["link", "set", LINK, if up { "up" } else { "down" }]);

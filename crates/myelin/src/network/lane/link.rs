@@ -5,17 +5,17 @@ use std::collections::VecDeque;
 use std::io::IoSlice;
 use std::mem::MaybeUninit;
 use std::ops::Deref;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::{Arc, Mutex, OnceLock};
-use std::time::Duration;
 
 use myelin_dds::{Guid, Release};
 use myelin_shm::data_plane::publication::{SampleHold, SlotLoan};
 use rustix::io::Errno;
-use rustix::net::sockopt;
 
 use super::buffer::{Buffer, Pool};
 use super::frame::{Frame, HEADER_BYTES, Head};
+use super::pacer::Pacer;
+use super::socket::Socket;
 use super::tls::{RECORD_BYTES_MAX, TlsStream};
 use crate::network::flow_control::FlowControl;
 use crate::network::lock;
@@ -23,35 +23,28 @@ use crate::network::reader::LaneTarget;
 
 /// The bytes' way over a connection.
 pub(super) enum Stream {
-    Plain(OwnedFd),
+    Plain(Socket),
     Tls(Box<TlsStream>),
 }
 
 impl Stream {
-    /// A stream over a socket, set up for samples: nothing waits for more bytes, a peer that does not
-    /// answer for `patience` is gone, and closing does not wait.
-    pub(super) fn open(
-        socket: OwnedFd,
-        tls: Option<rustls::Connection>,
-        patience: Duration,
-    ) -> rustix::io::Result<Stream> {
-        let patience_ms = u32::try_from(patience.as_millis()).unwrap_or(u32::MAX);
-        sockopt::set_tcp_nodelay(&socket, true)?;
-        sockopt::set_tcp_user_timeout(&socket, patience_ms)?;
-        // An idle connection to a host that has gone.
-        sockopt::set_socket_keepalive(&socket, true)?;
-        sockopt::set_tcp_keepidle(&socket, KEEPALIVE_IDLE)?;
-        sockopt::set_tcp_keepintvl(&socket, KEEPALIVE_INTERVAL)?;
-        sockopt::set_tcp_keepcnt(&socket, KEEPALIVE_COUNT)?;
-        Ok(match tls {
+    pub(super) fn new(socket: Socket, tls: Option<rustls::Connection>) -> Stream {
+        match tls {
             None => Stream::Plain(socket),
             Some(connection) => Stream::Tls(Box::new(TlsStream::new(socket, connection))),
-        })
+        }
+    }
+
+    fn socket(&self) -> &Socket {
+        match self {
+            Stream::Plain(socket) => socket,
+            Stream::Tls(tls) => tls.socket(),
+        }
     }
 
     fn write(&self, parts: &[IoSlice<'_>]) -> rustix::io::Result<usize> {
         match self {
-            Stream::Plain(socket) => send(socket, parts),
+            Stream::Plain(socket) => socket.send(parts),
             Stream::Tls(tls) => tls.write(parts),
         }
     }
@@ -65,14 +58,14 @@ impl Stream {
 
     fn read(&self, into: &mut [u8]) -> rustix::io::Result<usize> {
         match self {
-            Stream::Plain(socket) => rustix::io::read(socket, into),
+            Stream::Plain(socket) => socket.read(into),
             Stream::Tls(tls) => tls.read(into),
         }
     }
 
     fn read_uninit(&self, into: &mut [MaybeUninit<u8>]) -> rustix::io::Result<usize> {
         match self {
-            Stream::Plain(socket) => rustix::io::read(socket, into).map(|(read, _)| read.len()),
+            Stream::Plain(socket) => socket.read_uninit(into),
             Stream::Tls(tls) => tls.read_uninit(into),
         }
     }
@@ -81,42 +74,19 @@ impl Stream {
         if let Stream::Tls(tls) = self { Some(tls) } else { None }
     }
 
-    /// Has the kernel report arriving bytes once there are so many, and wake a thread less often. If
-    /// they are there already, it reports them now.
     fn set_low_water(&self, bytes: usize) {
-        let bytes = match self {
+        self.socket().set_low_water(match self {
             Stream::Plain(_) => bytes,
             // A part of a record may have been read.
             Stream::Tls(_) => bytes.saturating_sub(RECORD_BYTES_MAX).max(1),
-        };
-        let bytes = bytes as libc::c_int; // at most `LOW_WATER_MAX`
-        let size = size_of_val(&bytes) as libc::socklen_t;
-        let (level, option) = (libc::SOL_SOCKET, libc::SO_RCVLOWAT);
-        // SAFETY: the kernel reads an integer of this size. It is a hint: a fault changes nothing.
-        unsafe {
-            let socket = self.as_fd().as_raw_fd();
-            libc::setsockopt(socket, level, option, (&raw const bytes).cast(), size)
-        };
-    }
-
-    fn close(&self) {
-        let _ = rustix::net::shutdown(self, rustix::net::Shutdown::Both);
+        });
     }
 }
 
 impl AsFd for Stream {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        match self {
-            Stream::Plain(socket) => socket.as_fd(),
-            Stream::Tls(tls) => tls.as_fd(),
-        }
+        self.socket().as_fd()
     }
-}
-
-/// Not `writev`: a connection that has been closed must not raise SIGPIPE.
-pub(super) fn send(socket: &OwnedFd, parts: &[IoSlice<'_>]) -> rustix::io::Result<usize> {
-    let flags = rustix::net::SendFlags::NOSIGNAL | rustix::net::SendFlags::DONTWAIT;
-    rustix::net::sendmsg(socket, parts, &mut Default::default(), flags)
 }
 
 /// A sample under way. It counts for its publisher's limit until it is dropped.
@@ -207,6 +177,7 @@ struct Output {
     sent: usize,
     unacknowledged: VecDeque<Arc<InFlight>>,
     is_closed: bool,
+    pacer: Pacer,
 }
 
 enum Item {
@@ -222,11 +193,12 @@ impl Item {
         }
     }
 
+    fn sample(&self) -> Option<&Arc<InFlight>> {
+        if let Item::Sample(_, sample, _) = self { Some(sample) } else { None }
+    }
+
     fn of(&self, writer: &Guid) -> Option<&Arc<InFlight>> {
-        match self {
-            Item::Sample(_, sample, _) if sample.writer == *writer => Some(sample),
-            _ => None,
-        }
+        self.sample().filter(|sample| sample.writer == *writer)
     }
 
     fn droppable_bytes(&self) -> usize {
@@ -273,6 +245,9 @@ impl Link {
         };
         let header = header.encode();
         let mut output = lock(&self.output);
+        if sample.bytes >= PACED_BYTES_MIN {
+            output.pace(&self.stream);
+        }
         let sent = match output.is_closed || !output.queue.is_empty() {
             true => 0,
             false => self.write_all([&header, payload]),
@@ -285,7 +260,7 @@ impl Link {
         if kept.is_none() && !is_sent {
             // Without memory the rest cannot follow, nor anything behind it.
             if sent > 0 {
-                self.stream.close();
+                self.stream.socket().close();
             }
             return;
         }
@@ -379,7 +354,7 @@ impl Link {
         let dropped = std::mem::take(&mut output.queue);
         drop(output);
         drop(dropped);
-        self.stream.close();
+        self.stream.socket().close();
     }
 }
 
@@ -394,7 +369,7 @@ impl Output {
             match stream.write(left) {
                 Ok(more) => self.sent += more,
                 Err(Errno::INTR) => {}
-                Err(_) => return,
+                Err(_) => return self.pace(stream),
             }
             if self.sent == all {
                 self.queue.pop_front();
@@ -402,6 +377,17 @@ impl Output {
             }
         }
         stream.flush();
+    }
+
+    /// Finds how fast to send.
+    fn pace(&mut self, stream: &Stream) {
+        let Some(progress) = stream.socket().progress() else { return };
+        let mut samples = self.queue.iter().filter_map(Item::sample);
+        let first = samples.next();
+        let is_late = first.is_some_and(|first| samples.any(|it| it.writer == first.writer));
+        if self.pacer.observe(progress, is_late) {
+            stream.socket().pace(&self.pacer);
+        }
     }
 
     /// Drops the oldest samples that nobody acknowledges: those of a writer beyond its depth, and any
@@ -547,13 +533,14 @@ const QUEUE_BYTES_MAX: usize = 64 << 20;
 const SCRATCH_BYTES: usize = 16 << 10;
 /// A tenth of what fills a link of 1 Gbit/s in 20 ms.
 const LOW_WATER_MAX: usize = 256 << 10;
-const KEEPALIVE_IDLE: Duration = Duration::from_secs(5);
-const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(1);
-const KEEPALIVE_COUNT: u32 = 3;
+/// A sample that may make a queue on a link of 1 Gbit/s: before it goes, what became of those before
+/// it is looked at.
+const PACED_BYTES_MIN: usize = 128 << 10;
 
 #[cfg(test)]
 mod tests {
     use std::net::{Ipv4Addr, TcpListener, TcpStream};
+    use std::time::Duration;
 
     use super::*;
 
@@ -567,7 +554,7 @@ mod tests {
         let (theirs, _) = listener.accept().unwrap();
         let stream = |socket: TcpStream| {
             socket.set_nonblocking(true).unwrap();
-            Stream::open(socket.into(), None, Duration::from_secs(60)).unwrap()
+            Stream::new(Socket::new(socket.into(), Duration::from_secs(60)).unwrap(), None)
         };
         (Link::new(stream(ours)), stream(theirs))
     }

@@ -14,6 +14,8 @@ mod buffer;
 mod frame;
 mod inbox;
 mod link;
+mod pacer;
+mod socket;
 mod tls;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -38,6 +40,7 @@ pub(super) use tls::{Identity, authority, valid_until_s};
 use self::buffer::Buffer;
 use self::frame::Token;
 use self::link::{Ended, Incoming, Memory, Received, Stream};
+use self::socket::Socket;
 use self::tls::TlsStream;
 use super::flow_channel::prefix;
 use super::lock;
@@ -340,7 +343,7 @@ impl Reactor {
     ) -> Option<u64> {
         let number = self.next;
         self.next += 1;
-        let stream = Stream::open(socket, tls, self.shared.patience).ok()?;
+        let stream = Stream::new(Socket::new(socket, self.shared.patience).ok()?, tls);
         let flags = epoll::EventFlags::IN
             | epoll::EventFlags::OUT
             | epoll::EventFlags::RDHUP

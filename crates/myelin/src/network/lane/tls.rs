@@ -8,7 +8,6 @@
 use std::fmt;
 use std::io::{self, BufRead, BufReader, IoSlice, Read, Write};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -30,6 +29,7 @@ use rustls::{
     DigitallySignedStruct, RootCertStore, ServerConfig, ServerConnection, SignatureScheme,
 };
 
+use super::socket::Socket;
 use crate::network::lock;
 
 /// The certificate of an enclave's authority (DER); empty if it cannot be read.
@@ -257,24 +257,28 @@ impl ServerCertVerifier for ParticipantVerifier {
 /// A connection by TLS. Any thread may write, the lane's thread reads; what the kernel does not take
 /// waits here until the next call, some records at most.
 pub(super) struct TlsStream {
-    socket: Arc<OwnedFd>,
+    socket: Arc<Socket>,
     state: Mutex<State>,
 }
 
 struct State {
     connection: Connection,
     /// Reads more at once than a record.
-    input: BufReader<Socket>,
+    input: BufReader<Bytes>,
     /// Why the connection was refused.
     failure: Option<String>,
 }
 
 impl TlsStream {
-    pub(super) fn new(socket: OwnedFd, connection: Connection) -> TlsStream {
+    pub(super) fn new(socket: Socket, connection: Connection) -> TlsStream {
         let socket = Arc::new(socket);
-        let input = BufReader::with_capacity(BUFFER_BYTES, Socket(socket.clone()));
+        let input = BufReader::with_capacity(BUFFER_BYTES, Bytes(socket.clone()));
         let state = Mutex::new(State { connection, input, failure: None });
         TlsStream { socket, state }
+    }
+
+    pub(super) fn socket(&self) -> &Socket {
+        &self.socket
     }
 
     /// Takes some bytes of the parts, once all earlier ones have gone.
@@ -345,12 +349,6 @@ impl TlsStream {
     }
 }
 
-impl AsFd for TlsStream {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
-    }
-}
-
 impl State {
     /// Sends what is encrypted.
     fn push(&mut self) -> rustix::io::Result<()> {
@@ -396,22 +394,22 @@ impl State {
     }
 }
 
-/// A socket that does not block, and raises no signal when it has been closed.
-struct Socket(Arc<OwnedFd>);
+/// The encrypted bytes.
+struct Bytes(Arc<Socket>);
 
-impl Read for Socket {
+impl Read for Bytes {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        Ok(rustix::io::read(&self.0, into)?)
+        Ok(self.0.read(into)?)
     }
 }
 
-impl Write for Socket {
+impl Write for Bytes {
     fn write(&mut self, from: &[u8]) -> io::Result<usize> {
         self.write_vectored(&[IoSlice::new(from)])
     }
 
     fn write_vectored(&mut self, parts: &[IoSlice<'_>]) -> io::Result<usize> {
-        Ok(super::link::send(&self.0, parts)?)
+        Ok(self.0.send(parts)?)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -478,7 +476,7 @@ pub(super) mod tests {
 
     pub(in crate::network::lane) fn stream(socket: TcpStream, side: Connection) -> TlsStream {
         socket.set_nonblocking(true).unwrap();
-        TlsStream::new(socket.into(), side)
+        TlsStream::new(Socket::new(socket.into(), WATCHDOG).unwrap(), side)
     }
 
     /// Both ends of a connection: the one that has dialled the participant, and the other one.
