@@ -65,7 +65,7 @@ fn open<T: Payload<View = T> + Copy + Send + 'static>(node: &Node, parts: &[&str
         topic = topic.depth(depth as u32);
     }
     if parts[0] == "pub" {
-        let period = Duration::from_secs(1) / parts[3].parse().expect("a rate");
+        let period = Duration::from_secs(1) / parts[3].parse::<u32>().expect("a rate");
         let count = number("count").unwrap_or(u64::MAX);
         let publisher = topic.publisher_builder().timestamps(true).open().expect("a publisher");
         thread::spawn(move || {
