@@ -1,7 +1,7 @@
 //! Zenoh's configuration of one process. It is made here, passed to the library, and stored in the
 //! run's folder, so that anyone can repeat the run with `Config::from_file`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use myelin_bench_kit::Error;
 use myelin_bench_kit::protocol::{Prepare, Reliability, Role, Workload};
@@ -28,6 +28,9 @@ pub fn of(prepare: &Prepare, shared_memory: bool, endpoints: &Endpoints) -> Valu
     if !shared_memory && prepare.payload_bytes >= LARGE_BYTES {
         link["rx"] = json!({ "buffer_size": RECEIVED_BYTES });
     }
+    if let Some(enclave) = &prepare.enclave {
+        link["tls"] = tls(enclave);
+    }
     json!({
         "mode": "peer",
         "scouting": {
@@ -49,6 +52,21 @@ pub fn of(prepare: &Prepare, shared_memory: bool, endpoints: &Endpoints) -> Valu
                 "transport_optimization": { "enabled": false },
             },
         },
+    })
+}
+
+/// TLS of both sides with the certificates of an enclave, which have no names of hosts.
+fn tls(enclave: &Path) -> Value {
+    let [authority, certificate, key] =
+        ["identity_ca.cert.pem", "cert.pem", "key.pem"].map(|name| enclave.join(name));
+    json!({
+        "root_ca_certificate": authority,
+        "enable_mtls": true,
+        "verify_name_on_connect": false,
+        "listen_certificate": certificate,
+        "listen_private_key": key,
+        "connect_certificate": certificate,
+        "connect_private_key": key,
     })
 }
 

@@ -1,5 +1,5 @@
-//! Driver of `myelin bench` for Zenoh, peer to peer: over TCP, on the loopback interface or to
-//! another host, and over shared memory.
+//! Driver of `myelin bench` for Zenoh, peer to peer: over TCP or TLS, on the loopback interface
+//! or to another host, and over shared memory.
 //!
 //! ```text
 //! main.rs      the systems, and the functions that the kit calls
@@ -21,6 +21,7 @@ mod meet;
 mod outbox;
 mod peer;
 
+use std::net::SocketAddr;
 use std::process::ExitCode;
 
 use myelin_bench_kit::protocol::{
@@ -78,18 +79,28 @@ struct Variant {
     about: &'static str,
     /// Whether payloads are in shared memory; they are then announced through UNIX sockets.
     shared_memory: bool,
+    /// Whether TLS is over TCP.
+    secure: bool,
 }
 
-const VARIANTS: [Variant; 2] = [
+const VARIANTS: [Variant; 3] = [
     Variant {
         name: "zenoh.tcp",
         about: "Zenoh, peer to peer over TCP, callbacks",
         shared_memory: false,
+        secure: false,
+    },
+    Variant {
+        name: "zenoh.tls",
+        about: "zenoh.tcp with TLS; both sides show certificates",
+        shared_memory: false,
+        secure: true,
     },
     Variant {
         name: "zenoh.shm",
         about: "Zenoh over shared memory, written into loans, announced by UNIX socket, callbacks",
         shared_memory: true,
+        secure: false,
     },
 ];
 
@@ -99,6 +110,11 @@ impl Variant {
         variant.ok_or_else(|| Error::new(format!("zenoh has no system `{}`", prepare.system)))
     }
 
+    /// Zenoh's endpoint at `address`.
+    fn endpoint(&self, address: SocketAddr) -> String {
+        format!("{}/{address}", if self.secure { "tls" } else { "tcp" })
+    }
+
     fn system(&self) -> System {
         let transport =
             if self.shared_memory { Transport::SharedMemory } else { Transport::Loopback };
@@ -106,6 +122,7 @@ impl Variant {
             loans: self.shared_memory,
             payload_bytes_max: PAYLOAD_BYTES_MAX,
             across_hosts: !self.shared_memory,
+            secure: self.secure,
             workloads: [Workload::roundtrip_only(), Workload::streams()].concat(),
             streams: Streams {
                 reliability: vec![Reliability::BestEffort, Reliability::Reliable],

@@ -8,7 +8,7 @@
 use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::Ipv4Addr;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -49,7 +49,7 @@ impl<'a> Peer<'a> {
         if prepare.role == Role::Ping {
             for index in 0..prepare.subscribers {
                 let endpoint = match &prepare.network {
-                    Some(network) => Some(tcp(network.peer_at(index as u16))),
+                    Some(network) => Some(variant.endpoint(network.peer_at(index as u16))),
                     None => meet::ask(prepare, index, until_ns)?,
                 };
                 let endpoint = endpoint.ok_or_else(|| absent(prepare, index as usize))?;
@@ -57,11 +57,11 @@ impl<'a> Peer<'a> {
             }
         } else {
             endpoints.listen.push(match (&prepare.network, variant.shared_memory) {
-                (Some(network), _) => tcp(network.own_at(prepare.index as u16)),
+                (Some(network), _) => variant.endpoint(network.own_at(prepare.index as u16)),
                 (None, true) => {
                     format!("unixsock-stream/{}", meet::socket_path(prepare).display())
                 }
-                (None, false) => tcp((Ipv4Addr::LOCALHOST, 0).into()),
+                (None, false) => variant.endpoint((Ipv4Addr::LOCALHOST, 0).into()),
             });
         }
         let config = config::of(prepare, variant.shared_memory, &endpoints);
@@ -144,11 +144,6 @@ impl<'a> Peer<'a> {
                 .remedy("check the room in /dev/shm and `ulimit -l`")),
         }
     }
-}
-
-/// A TCP endpoint of Zenoh.
-fn tcp(address: SocketAddr) -> String {
-    format!("tcp/{address}")
 }
 
 /// The key expression of `what` in this run.
