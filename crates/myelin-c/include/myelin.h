@@ -821,6 +821,9 @@ typedef struct myelin_node_options {
   // The largest datagrams that are sent, in bytes without the headers of IP and UDP: 1,350 to 65,500;
   // 0: as in MYELIN_DATAGRAM_BYTES, or else 1,400 on a wireless interface and 65,500 on others.
   uint64_t datagram_bytes;
+  // The mark (DSCP) of the packets of large samples that go by TCP, 1 to 63, for switches and access
+  // points: 8 (CS1) is for what may wait; 0: as in MYELIN_BULK_LANE_DSCP, or else none.
+  uint64_t bulk_lane_dscp;
 } myelin_node_options;
 
 // A sample as an observer has seen it.

@@ -72,6 +72,9 @@ pub struct myelin_node_options {
     /// The largest datagrams that are sent, in bytes without the headers of IP and UDP: 1,350 to 65,500;
     /// 0: as in MYELIN_DATAGRAM_BYTES, or else 1,400 on a wireless interface and 65,500 on others.
     pub datagram_bytes: u64,
+    /// The mark (DSCP) of the packets of large samples that go by TCP, 1 to 63, for switches and access
+    /// points: 8 (CS1) is for what may wait; 0: as in MYELIN_BULK_LANE_DSCP, or else none.
+    pub bulk_lane_dscp: u64,
 }
 
 /// A named byte string of a node or an endpoint, which others see in the graph, for programs that
@@ -190,6 +193,10 @@ unsafe fn with(
     if options.datagram_bytes != 0 {
         let most = u32::try_from(options.datagram_bytes).unwrap_or(u32::MAX); // refused by `open`
         node = node.datagram_bytes(most);
+    }
+    if options.bulk_lane_dscp != 0 {
+        let dscp = u8::try_from(options.bulk_lane_dscp).unwrap_or(u8::MAX); // refused by `open`
+        node = node.bulk_lane_dscp(dscp);
     }
     if options.lease_ns != 0 {
         node = node.lease(text::duration(options.lease_ns));

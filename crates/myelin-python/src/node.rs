@@ -61,7 +61,7 @@ impl Node {
         name, *, domain=None, group=None, runtime_dir=None, latency_guard=false, network=None, interface=None,
         peers=None, lease=None, thread_name=None, thread_cpus=None, thread_fifo=None, namespace=None,
         attributes=None, match_limit=None, keystore=None, enclave=None, bulk_lane=None, datagram_bytes=None,
-        multicast=false, dds_user_data=None
+        bulk_lane_dscp=None, multicast=false, dds_user_data=None
     ))]
     #[expect(clippy::too_many_arguments, reason = "named in Python")]
     fn new(
@@ -85,6 +85,7 @@ impl Node {
         enclave: Option<&str>,
         bulk_lane: Option<bool>,
         datagram_bytes: Option<u32>,
+        bulk_lane_dscp: Option<u8>,
         multicast: bool,
         dds_user_data: Option<&str>,
     ) -> PyResult<Node> {
@@ -138,6 +139,9 @@ impl Node {
         }
         if let Some(most) = datagram_bytes {
             builder = builder.datagram_bytes(most);
+        }
+        if let Some(dscp) = bulk_lane_dscp {
+            builder = builder.bulk_lane_dscp(dscp);
         }
         builder = builder.multicast(multicast);
         if let Some(text) = dds_user_data {

@@ -482,6 +482,14 @@ impl NodeBuilder {
         self
     }
 
+    /// The mark (DSCP) of the packets of large samples that go by TCP, 0 to 63, for switches and access
+    /// points that have a queue for each: 8 (CS1) is for what may wait. On this host the kernel's queue
+    /// by priority (`pfifo_fast`) follows it. The default is `MYELIN_BULK_LANE_DSCP`, or else 0.
+    pub fn bulk_lane_dscp(mut self, dscp: u8) -> Self {
+        self.network.bulk_lane_dscp = Some(dscp);
+        self
+    }
+
     /// The largest datagrams that are sent, in bytes without the headers of IP and UDP: 1,350 to 65,500.
     /// The first node of the process in a domain decides. The default is `MYELIN_DATAGRAM_BYTES`, or else
     /// 1,400 on a wireless interface and 65,500 on others. Large datagrams cost less CPU. Where

@@ -397,6 +397,7 @@ class Node(_Managed):
         enclave: str | None = None,
         bulk_lane: bool | None = None,
         datagram_bytes: int | None = None,
+        bulk_lane_dscp: int | None = None,
         multicast: bool = False,
         dds_user_data: str | None = None,
     ) -> None: ...

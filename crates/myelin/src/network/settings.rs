@@ -23,6 +23,7 @@ pub(crate) struct Settings {
     pub(crate) keystore: Option<PathBuf>,
     pub(crate) enclave: Option<String>,
     pub(crate) bulk_lane: Option<bool>,
+    pub(crate) bulk_lane_dscp: Option<u8>,
     pub(crate) datagram_bytes: Option<u32>,
 }
 
@@ -30,8 +31,8 @@ pub(crate) struct Settings {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Resolved {
     pub(crate) config: Config,
-    /// Whether large samples may go by the lane.
-    pub(crate) bulk_lane: bool,
+    /// The mark of the lane's packets, if large samples may go by it.
+    pub(crate) bulk_lane: Option<u8>,
 }
 
 impl Settings {
@@ -105,7 +106,22 @@ impl Settings {
             Some(security) => Enclave::of(security).announce(&self.user_data),
             None => self.user_data,
         };
-        let bulk_lane = switched(self.bulk_lane, BULK_LANE, true)?;
+        let dscp = match self.bulk_lane_dscp {
+            Some(dscp) => dscp,
+            None => text(BULK_LANE_DSCP)?.map_or(Ok(0), |value| {
+                let remedy = "set it to 0 to 63, such as 8 for less than best effort";
+                number(BULK_LANE_DSCP, &value, remedy)
+            })?,
+        };
+        if dscp > DSCP_MAX {
+            return Err(Error::Setting {
+                topic: None,
+                field: "bulk_lane_dscp",
+                value: dscp.to_string(),
+                remedy: "set it to 0 to 63, such as 8 for less than best effort",
+            });
+        }
+        let bulk_lane = switched(self.bulk_lane, BULK_LANE, true)?.then_some(dscp);
         let multicast = self.multicast;
         let config =
             Config { interface, peers, multicast, lease, datagram_bytes, user_data, security };
@@ -184,6 +200,8 @@ fn list(value: &str) -> Vec<String> {
 
 const NETWORK: &str = "MYELIN_NETWORK";
 const BULK_LANE: &str = "MYELIN_BULK_LANE";
+const BULK_LANE_DSCP: &str = "MYELIN_BULK_LANE_DSCP";
+const DSCP_MAX: u8 = 63;
 const INTERFACE: &str = "MYELIN_INTERFACE";
 const PEERS: &str = "MYELIN_PEERS";
 const LEASE_MS: &str = "MYELIN_LEASE_MS";
@@ -216,7 +234,7 @@ mod tests {
     fn the_lane_is_on_by_default() {
         let lane = |bulk_lane, environment: &[_]| {
             let settings = Settings { open: Some(true), bulk_lane, ..Settings::default() };
-            resolve_all(settings, environment).map(|all| all.unwrap().bulk_lane)
+            resolve_all(settings, environment).map(|all| all.unwrap().bulk_lane.is_some())
         };
         assert!(lane(None, &[]).unwrap());
         assert!(!lane(None, &[(BULK_LANE, "0")]).unwrap());
@@ -249,6 +267,22 @@ mod tests {
         let settings = Settings { open: Some(true), interface, peers, ..Settings::default() };
         let config = resolve(settings, &environment).unwrap().unwrap();
         assert_eq!(config, Config { interface: Some("lo".into()), ..Config::default() });
+    }
+
+    #[test]
+    fn the_lane_has_the_mark_that_was_set() {
+        let mark = |bulk_lane_dscp, environment: &[_]| {
+            let settings = Settings { open: Some(true), bulk_lane_dscp, ..Settings::default() };
+            resolve_all(settings, environment).map(|all| all.unwrap().bulk_lane)
+        };
+        assert_eq!(mark(None, &[]).unwrap(), Some(0));
+        assert_eq!(mark(None, &[(BULK_LANE_DSCP, "8")]).unwrap(), Some(8));
+        assert_eq!(mark(Some(34), &[(BULK_LANE_DSCP, "8")]).unwrap(), Some(34));
+        assert_eq!(mark(Some(34), &[(BULK_LANE, "0")]).unwrap(), None);
+        for wrong in ["CS1", "64", "-1", "300"] {
+            let error = mark(None, &[(BULK_LANE_DSCP, wrong)]).unwrap_err().to_string();
+            assert!(error.contains("0 to 63") && error.contains(wrong), "{error}");
+        }
     }
 
     #[test]

@@ -16,7 +16,7 @@ use super::flow_channel::{FlowKind, prefix};
 use super::graph;
 use super::host::Host;
 use super::interface::{self, Choice, Interface};
-use super::lane::{Frame, Identity, Lane};
+use super::lane::{Connections, Frame, Identity, Lane};
 use super::reader::{NetworkReader, ReaderState};
 use super::schema_channel::Schemas;
 use super::session::Session;
@@ -32,7 +32,7 @@ use crate::{EndpointInfo, Error, Graph, NetworkState};
 /// A node's way to other hosts; opened with its first topic.
 pub(crate) struct Network {
     config: Config,
-    bulk_lane: bool,
+    bulk_lane: Option<u8>,
     domain: u32,
     host: Host,
     node: shm::Node,
@@ -169,7 +169,7 @@ pub(super) struct NetworkWorker {
 pub(super) struct WorkerState {
     domain: Arc<Domain>,
     /// Whether large samples may go by the lane.
-    pub(super) bulk_lane: bool,
+    pub(super) bulk_lane: Option<u8>,
     pub(super) host: Host,
     pub(super) queue: Arc<TaskQueue>,
     node: shm::Node,
@@ -202,7 +202,7 @@ struct Link {
 impl NetworkWorker {
     fn start(
         domain: Arc<Domain>,
-        bulk_lane: bool,
+        bulk_lane: Option<u8>,
         host: Host,
         node: &shm::Node,
     ) -> Result<Arc<NetworkWorker>, Error> {
@@ -468,7 +468,7 @@ impl WorkerState {
                 reason
             });
             let session = participant.and_then(|participant| {
-                let lane = self.bulk_lane.then(|| self.open_lane(binding)).flatten();
+                let lane = self.bulk_lane.and_then(|dscp| self.open_lane(binding, dscp));
                 let session = Session::open(participant, self.host, &self.node, &self.queue, lane);
                 session.map_err(|error| error.to_string())
             });
@@ -492,11 +492,12 @@ impl WorkerState {
     }
 
     /// The lane, on the interface of the session. Without it everything goes by DDS.
-    fn open_lane(&self, binding: Option<Binding>) -> Option<Lane> {
+    fn open_lane(&self, binding: Option<Binding>, dscp: u8) -> Option<Lane> {
         let config = self.domain.config();
         let identity = config.security.as_ref().map(Identity::load).transpose();
         let lane = identity.and_then(|identity| {
-            let lane = Lane::open(&self.node, binding, &self.queue, 2 * config.lease, identity);
+            let connections = Connections { patience: 2 * config.lease, dscp, identity };
+            let lane = Lane::open(&self.node, binding, &self.queue, connections);
             lane.map_err(|error| error.to_string())
         });
         if let Err(error) = &lane {

@@ -391,7 +391,7 @@ impl NetworkWriter {
         self.worker.queue.push(Task::Writer(Arc::downgrade(shared)));
         let limit = if self.window.is_some() { self.limit.min(LANE_LIMIT) } else { LANE_LIMIT };
         let has_lane = || shared.has_lane.load(Ordering::SeqCst);
-        if self.worker.bulk_lane {
+        if self.worker.bulk_lane.is_some() {
             shared.flow.wait(limit, None, has_lane);
         }
     }

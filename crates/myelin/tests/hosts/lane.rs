@@ -140,7 +140,7 @@ fn paced(node: &Node) -> Topic<[u8]> {
 }
 
 pub(crate) fn publish_at_the_pace_of_the_cable() {
-    let node = node("publisher");
+    let node = Node::builder("publisher").network(true).bulk_lane_dscp(DSCP).open().unwrap();
     let publisher = paced(&node).publisher().unwrap();
     assert!(publisher.wait_for_match(1, WATCHDOG));
     let mut next = 0;
@@ -154,6 +154,8 @@ pub(crate) fn publish_at_the_pace_of_the_cable() {
         publish_next();
         connections().iter().any(|socket| (cable / 2..cable).contains(&pace(socket)))
     });
+    let marks = connections().iter().map(|it| sockopt::ip_tos(it).unwrap()).collect::<Vec<_>>();
+    assert!(marks.iter().all(|mark| *mark == DSCP << 2), "{marks:?}");
     publisher.publish_copy(&[0; LAST_BYTES]).unwrap();
     until("the other side to have gone", || publisher.matched() == 0);
 }
@@ -557,6 +559,7 @@ const LAST_BYTES: usize = 17;
 const LOSSY: u64 = 100;
 const ROUNDS: u64 = 3;
 const CABLE_MBIT: u64 = 100;
+const DSCP: u8 = 8;
 const LARGE_BYTES: usize = 200_000;
 const IMAGE_BYTES: usize = 2 << 20;
 /// On a link of this size of packets, at least.

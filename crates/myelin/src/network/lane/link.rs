@@ -542,6 +542,7 @@ mod tests {
     use std::net::{Ipv4Addr, TcpListener, TcpStream};
     use std::time::Duration;
 
+    use super::super::Connections;
     use super::*;
 
     const WRITER: Guid = [1; 16];
@@ -554,7 +555,9 @@ mod tests {
         let (theirs, _) = listener.accept().unwrap();
         let stream = |socket: TcpStream| {
             socket.set_nonblocking(true).unwrap();
-            Stream::new(Socket::new(socket.into(), Duration::from_secs(60)).unwrap(), None)
+            let patience = Duration::from_secs(60);
+            let how = Connections { patience, dscp: 0, identity: None };
+            Stream::new(Socket::new(socket.into(), &how).unwrap(), None)
         };
         (Link::new(stream(ours)), stream(theirs))
     }

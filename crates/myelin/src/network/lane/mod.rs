@@ -70,10 +70,17 @@ struct Shared {
     event: OwnedFd,
     queue: Arc<TaskQueue>,
     state: Mutex<State>,
+    connections: Connections,
+}
+
+/// What all connections of a lane have in common.
+pub(super) struct Connections {
     /// How long a peer may not answer.
-    patience: Duration,
-    /// With an enclave: all connections are by TLS.
-    identity: Option<Identity>,
+    pub(super) patience: Duration,
+    /// The mark of their packets for switches and access points, 0 to 63.
+    pub(super) dscp: u8,
+    /// With an enclave: all are by TLS.
+    pub(super) identity: Option<Identity>,
 }
 
 #[derive(Default)]
@@ -119,8 +126,7 @@ impl Lane {
         node: &shm::Node,
         binding: Option<Binding>,
         queue: &Arc<TaskQueue>,
-        patience: Duration,
-        identity: Option<Identity>,
+        connections: Connections,
     ) -> Result<Lane, Error> {
         let id = node.info()?.node;
         let opened = || -> rustix::io::Result<(Shared, LaneAddress)> {
@@ -130,17 +136,8 @@ impl Lane {
             epoll::add(&epoll, &event, data(EVENT), epoll::EventFlags::IN)?;
             epoll::add(&epoll, &listener, data(LISTENER), epoll::EventFlags::IN)?;
             let (token, queue, state) = (address.token, queue.clone(), Mutex::default());
-            let shared = Shared {
-                node: id,
-                token,
-                epoll,
-                listener,
-                event,
-                queue,
-                state,
-                patience,
-                identity,
-            };
+            let shared =
+                Shared { node: id, token, epoll, listener, event, queue, state, connections };
             Ok((shared, address))
         };
         let (shared, address) =
@@ -324,7 +321,7 @@ impl Reactor {
             if self.peers.len() >= PEERS_MAX || unknown.count() >= UNKNOWN_MAX {
                 continue; // closed
             }
-            let tls = self.shared.identity.as_ref().map(Identity::accept).transpose();
+            let tls = self.shared.connections.identity.as_ref().map(Identity::accept).transpose();
             let Ok(tls) = tls else { continue };
             let address = address.and_then(|address| address.try_into().ok());
             let until = Instant::now() + HELLO_LIMIT;
@@ -343,7 +340,7 @@ impl Reactor {
     ) -> Option<u64> {
         let number = self.next;
         self.next += 1;
-        let stream = Stream::new(Socket::new(socket, self.shared.patience).ok()?, tls);
+        let stream = Stream::new(Socket::new(socket, &self.shared.connections).ok()?, tls);
         let flags = epoll::EventFlags::IN
             | epoll::EventFlags::OUT
             | epoll::EventFlags::RDHUP
@@ -589,7 +586,7 @@ impl Reactor {
         let family = if to.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let Ok(socket) = net::socket_with(family, SocketType::STREAM, flags, None) else { return };
-        let identity = self.shared.identity.as_ref();
+        let identity = self.shared.connections.identity.as_ref();
         let tls = identity.map(|identity| identity.dial(&address.announcer)).transpose();
         let Ok(tls) = tls else { return };
         match net::connect(&socket, &to) {
@@ -627,7 +624,7 @@ impl Reactor {
         };
         let overdue: Vec<u64> = self.peers.iter().filter_map(is_overdue).collect();
         overdue.into_iter().for_each(|number| self.close(number));
-        if let Some(identity) = &self.shared.identity
+        if let Some(identity) = &self.shared.connections.identity
             && self.check_at <= now
         {
             self.check_at = now + CHECK_CERTIFICATES;
@@ -648,7 +645,7 @@ impl Reactor {
             _ => None,
         });
         let dials = self.dials.values().filter_map(|dial| dial.not_before);
-        let has_tls = self.shared.identity.is_some() && !self.peers.is_empty();
+        let has_tls = self.shared.connections.identity.is_some() && !self.peers.is_empty();
         let dials = dials.chain(has_tls.then_some(self.check_at));
         let state = lock(&self.shared.state);
         let asks = state.subscriptions.values().filter(|wish| wish.link.is_none());
@@ -747,7 +744,8 @@ mod tests {
         let node = shm::Node::open(options).unwrap();
         let queue = Arc::new(TaskQueue::new(None).unwrap());
         let binding = Binding { index: 1, address: IpAddr::V4(Ipv4Addr::LOCALHOST) };
-        let lane = Lane::open(&node, Some(binding), &queue, WATCHDOG, identity).unwrap();
+        let connections = Connections { patience: WATCHDOG, dscp: 0, identity };
+        let lane = Lane::open(&node, Some(binding), &queue, connections).unwrap();
         Listening { lane, queue, _node: node, _folder: folder }
     }
 

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::net::{SendFlags, Shutdown, shutdown, sockopt};
 
+use super::Connections;
 use super::pacer::{Pacer, Progress};
 
 /// A connected socket that does not block. Any thread may use it.
@@ -19,9 +20,9 @@ pub(super) struct Socket {
 
 impl Socket {
     /// Sets a socket up for samples: nothing waits for more bytes, a peer that does not answer for
-    /// `patience` is gone, and closing does not wait.
-    pub(super) fn new(socket: OwnedFd, patience: Duration) -> rustix::io::Result<Socket> {
-        let patience_ms = u32::try_from(patience.as_millis()).unwrap_or(u32::MAX);
+    /// so long is gone, and closing does not wait.
+    pub(super) fn new(socket: OwnedFd, how: &Connections) -> rustix::io::Result<Socket> {
+        let patience_ms = u32::try_from(how.patience.as_millis()).unwrap_or(u32::MAX);
         sockopt::set_tcp_nodelay(&socket, true)?;
         sockopt::set_tcp_user_timeout(&socket, patience_ms)?;
         // An idle connection to a host that has gone.
@@ -30,6 +31,11 @@ impl Socket {
         sockopt::set_tcp_keepintvl(&socket, KEEPALIVE_INTERVAL)?;
         sockopt::set_tcp_keepcnt(&socket, KEEPALIVE_COUNT)?;
         let socket = Socket { socket, burst: AtomicUsize::new(usize::MAX) };
+        // The kernel derives the packets' priority on this host from the mark, too. One of them is not
+        // the socket's family.
+        let mark = libc::c_int::from(how.dscp) << 2;
+        socket.set(libc::IPPROTO_IP, libc::IP_TOS, mark);
+        socket.set(libc::IPPROTO_IPV6, libc::IPV6_TCLASS, mark);
         // What waits in the kernel is sent at the rate of before.
         socket.set(libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, UNSENT_BYTES);
         Ok(socket)
@@ -146,7 +152,8 @@ mod tests {
         let ours = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         ours.set_nonblocking(true).unwrap();
         let (mut theirs, _) = listener.accept().unwrap();
-        let socket = Socket::new(ours.into(), Duration::from_secs(60)).unwrap();
+        let how = Connections { patience: Duration::from_secs(60), dscp: 0, identity: None };
+        let socket = Socket::new(ours.into(), &how).unwrap();
         socket.burst.store(BURST, Relaxed);
         let bytes: Vec<u8> = (0..1_000_003_u32).map(|at| (at >> 3) as u8).collect();
         let sent = bytes.clone();

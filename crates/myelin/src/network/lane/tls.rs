@@ -436,6 +436,7 @@ pub(super) mod tests {
 
     use myelin_keystore::{Keystore, Rights};
 
+    use super::super::Connections;
     use super::*;
 
     /// A keystore.
@@ -476,7 +477,8 @@ pub(super) mod tests {
 
     pub(in crate::network::lane) fn stream(socket: TcpStream, side: Connection) -> TlsStream {
         socket.set_nonblocking(true).unwrap();
-        TlsStream::new(Socket::new(socket.into(), WATCHDOG).unwrap(), side)
+        let how = Connections { patience: WATCHDOG, dscp: 0, identity: None };
+        TlsStream::new(Socket::new(socket.into(), &how).unwrap(), side)
     }
 
     /// Both ends of a connection: the one that has dialled the participant, and the other one.
