@@ -178,6 +178,8 @@ struct Output {
     unacknowledged: VecDeque<Arc<InFlight>>,
     is_closed: bool,
     pacer: Pacer,
+    /// Samples have been dropped since the pacer was asked.
+    has_dropped: bool,
 }
 
 enum Item {
@@ -384,7 +386,9 @@ impl Output {
         let Some(progress) = stream.socket().progress() else { return };
         let mut samples = self.queue.iter().filter_map(Item::sample);
         let first = samples.next();
-        let is_late = first.is_some_and(|first| samples.any(|it| it.writer == first.writer));
+        let behind =
+            first.map_or(0, |first| samples.filter(|it| it.writer == first.writer).count());
+        let is_late = std::mem::take(&mut self.has_dropped) || behind >= LATE;
         if self.pacer.observe(progress, is_late) {
             stream.socket().pace(&self.pacer);
         }
@@ -399,7 +403,8 @@ impl Output {
             let waiting = self.queue.iter().skip(first).filter(|item| of_writer(item)).count();
             for _ in delivery.depth.max(1)..=waiting {
                 let oldest = self.queue.iter().skip(first).position(of_writer);
-                oldest.and_then(|at| self.queue.remove(first + at));
+                let dropped = oldest.and_then(|at| self.queue.remove(first + at));
+                self.has_dropped |= dropped.is_some();
             }
         }
         let mut waiting: usize = self.queue.iter().map(Item::droppable_bytes).sum();
@@ -407,6 +412,7 @@ impl Output {
             let is_droppable = |item: &Item| item.droppable_bytes() > 0;
             let oldest = self.queue.iter().skip(first).position(is_droppable);
             let Some(item) = oldest.and_then(|at| self.queue.remove(first + at)) else { return };
+            self.has_dropped = true;
             waiting -= item.droppable_bytes();
         }
     }
@@ -533,6 +539,9 @@ const QUEUE_BYTES_MAX: usize = 64 << 20;
 const SCRATCH_BYTES: usize = 16 << 10;
 /// A tenth of what fills a link of 1 Gbit/s in 20 ms.
 const LOW_WATER_MAX: usize = 256 << 10;
+/// Samples come faster than they go if so many of a publisher wait behind one. The last two may come
+/// together.
+const LATE: usize = 2;
 /// A sample that may make a queue on a link of 1 Gbit/s: before it goes, what became of those before
 /// it is looked at.
 const PACED_BYTES_MIN: usize = 128 << 10;
