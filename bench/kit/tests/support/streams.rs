@@ -130,8 +130,9 @@ pub fn replay(system: &str, folder: &Path) -> Prepare {
 pub fn replays_arrive(executable: &Path) {
     let folder = tempfile::tempdir().unwrap();
     let systems = describe(executable).systems.into_iter();
-    let able =
-        systems.filter(|it| it.missing.is_none() && it.workloads.contains(&Workload::Replay));
+    let able = systems.filter(|it| {
+        it.missing.is_none() && !it.secure && it.workloads.contains(&Workload::Replay)
+    });
     for system in able.filter(|it| it.streams.topics_max != 1 || it.floor) {
         let reliability = system.streams.reliability[0];
         let ran =

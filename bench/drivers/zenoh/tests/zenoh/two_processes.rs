@@ -142,7 +142,9 @@ fn a_timeout_names_the_missing_role() {
 
 #[test]
 fn the_systems_say_what_they_are() {
-    let systems = support::describe(Path::new(EXECUTABLE)).systems;
+    let mut systems = support::describe(Path::new(EXECUTABLE)).systems;
+    let (secure, names) = (systems.extract_if(.., |system| system.secure), ["zenoh.tls"]);
+    assert_eq!(secure.map(|system| system.name).collect::<Vec<_>>(), names);
     assert_eq!(systems.iter().map(|system| system.name.as_str()).collect::<Vec<_>>(), SYSTEMS);
     assert!(systems.iter().all(|system| !system.daemon && system.missing.is_none()));
     assert!(systems.iter().all(|system| system.version.split('.').count() == 3));
