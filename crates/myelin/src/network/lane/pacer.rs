@@ -97,7 +97,7 @@ impl Pacer {
         }
         let before = self.rate();
         // The last byte of a burst waits for its first.
-        let own = Duration::from_secs_f64(before.map_or(0.0, |rate| 2.0 * burst(rate) / rate));
+        let own = Duration::from_secs_f64(before.map_or(0.0, |rate| burst(rate) / rate));
         let limit = QUEUE.max(shortest).max(own);
         let queue = round_trip.saturating_sub(shortest);
         let has_queue = queue > limit / 2;
@@ -181,7 +181,7 @@ const BURST_BYTES_MIN: f64 = 4096.0;
 /// Busy time between two looks at the connection, at least.
 const PIECE: Duration = Duration::from_millis(1);
 /// For how long there has been a queue, in all, when the rate is known.
-const MEASURED: Duration = Duration::from_millis(40);
+const MEASURED: Duration = Duration::from_millis(80);
 /// The limit without a queue, and with one, by the rate that the link carries.
 const STEADY: f64 = 0.985;
 const DRAIN: f64 = 0.9;
@@ -189,7 +189,7 @@ const CORRECTION: f64 = 1.05;
 /// Busy time in which a queue of its own has gone.
 const DRAIN_MAX: Duration = Duration::from_millis(80);
 /// From a queue to the next measurement.
-const HOLD: Duration = Duration::from_secs(20);
+const HOLD: Duration = Duration::from_secs(30);
 const HOLD_LATE: Duration = Duration::from_millis(100);
 /// For how long a connection is not limited, where queues are not its own.
 const REST_MIN: Duration = Duration::from_secs(1);
@@ -410,9 +410,9 @@ mod tests {
         link.run(2.0, 1e6, 0.1);
         let slow = link.run(10.0, 1e6, 0.1);
         assert!(slow.long_queue < 0.02 && mean(&slow.images) < 5.2 * fast, "{slow:?}");
-        // Others have gone, or the radio is better. It measures every 20 s.
+        // Others have gone, or the radio is better. It measures every 30 s.
         link.rate = GBIT;
-        link.run(22.0, 1e6, 0.1);
+        link.run(33.0, 1e6, 0.1);
         let again = mean(&link.run(10.0, 1e6, 0.1).images);
         assert!(again < 1.1 * fast, "{again} s, and {fast} before");
     }
