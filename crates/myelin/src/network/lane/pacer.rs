@@ -16,7 +16,8 @@ pub(super) struct Progress {
     pub(super) now: Instant,
     /// Bytes that have been acknowledged since it began.
     pub(super) acknowledged: u64,
-    /// For how long it has had bytes that were not acknowledged.
+    /// For how long it has had bytes that were not acknowledged. The kernel counts it in ticks, of 1 to
+    /// 10 ms.
     pub(super) busy: Duration,
     /// The round trip of late, smoothed.
     pub(super) round_trip: Duration,
