@@ -84,6 +84,13 @@ pub fn unique_run() -> String {
     format!("test-{}-{number}", std::process::id())
 }
 
+/// Whether the driver's system can run; if not, says what is missing.
+pub fn is_here(executable: &Path, system: &str) -> bool {
+    let systems = describe(executable).systems;
+    let found = systems.into_iter().find(|it| it.name == system).expect("it is listed");
+    found.missing.inspect(|missing| eprintln!("skipped: {system}: {missing}")).is_none()
+}
+
 /// The systems that an executable describes.
 pub fn describe(executable: &Path) -> Description {
     let output = Program::new(executable).arg("describe").output().expect("the driver starts");

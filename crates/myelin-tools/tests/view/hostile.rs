@@ -4,6 +4,7 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::time::Duration;
 
+use myelin::Publisher;
 use serde_json::json;
 
 use crate::support::{Client, Robot, WATCHDOG, ask, upgrade, wait_for};
@@ -75,14 +76,20 @@ fn frames(random: &mut Random) -> Vec<u8> {
     all
 }
 
-#[test]
-fn random_frames_harm_nobody() {
+/// A publisher, and a viewer that has subscribed to it.
+fn watched() -> (Robot, Publisher<[f64; 3]>, Client) {
     let (robot, publisher) =
         Robot::new(|node| node.topic::<[f64; 3]>("speed").publisher().unwrap());
-    let view = &robot.view;
-    let mut bystander = Client::viewer(view);
+    let mut bystander = Client::viewer(&robot.view);
     let channel = bystander.channel("speed");
     bystander.subscribe(1, &channel);
+    (robot, publisher, bystander)
+}
+
+#[test]
+fn random_frames_harm_nobody() {
+    let (robot, publisher, mut bystander) = watched();
+    let view = &robot.view;
     let mut random = Random(1);
     for round in 0..200 {
         let protocol = ["foxglove.sdk.v1", "foxglove.websocket.v1", "myelin.view.v1"][round % 3];
@@ -148,12 +155,8 @@ fn what_a_client_can_make_large_is_bounded() {
 /// Strangers that only hold connections open, or only ask for answers.
 #[test]
 fn connections_of_strangers_are_bounded_and_slow_nobody() {
-    let (robot, publisher) =
-        Robot::new(|node| node.topic::<[f64; 3]>("speed").publisher().unwrap());
+    let (robot, publisher, mut bystander) = watched();
     let view = &robot.view;
-    let mut bystander = Client::viewer(view);
-    let channel = bystander.channel("speed");
-    bystander.subscribe(1, &channel);
     assert!(publisher.wait_for_match(1, WATCHDOG));
     let stranger = |_| TcpStream::connect(view.address()).unwrap();
     let silent: Vec<TcpStream> = (0..400).map(stranger).collect();

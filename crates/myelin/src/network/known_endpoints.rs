@@ -20,10 +20,16 @@ struct Known {
     new: BTreeSet<Guid>,
 }
 
+impl Known {
+    fn all(&self) -> Vec<(bool, Arc<Endpoint>)> {
+        self.by_guid.values().cloned().collect()
+    }
+}
+
 impl KnownEndpoints {
     /// All that are there now.
     pub(super) fn all(&self) -> Vec<(bool, Arc<Endpoint>)> {
-        lock(&self.0).by_guid.values().cloned().collect()
+        lock(&self.0).all()
     }
 
     /// Those that are new or have changed since the last call, or all.
@@ -31,7 +37,7 @@ impl KnownEndpoints {
         let mut known = lock(&self.0);
         let new = std::mem::take(&mut known.new);
         match all {
-            true => known.by_guid.values().cloned().collect(),
+            true => known.all(),
             false => new.iter().map(|guid| known.by_guid[guid].clone()).collect(),
         }
     }

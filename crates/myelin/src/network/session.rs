@@ -112,13 +112,13 @@ impl Session {
     }
 
     /// Reports the participants that DDS Security keeps apart from this one, and tells them. `user_data`
-    /// are the program's. Whether it must look again though nothing changes.
-    pub(super) fn admit(&self, user_data: &str) -> bool {
+    /// are the program's. Without a change it looks only while a handshake may be under way.
+    pub(super) fn admit(&self, user_data: &str) {
         let mut admission = self.admission.borrow_mut();
         let (participants, has_changed) = &self.participants;
         // ORDER: Relaxed: the task orders what follows.
         if !has_changed.swap(false, Ordering::Relaxed) && !admission.is_pending() {
-            return false;
+            return;
         }
         let refused = myelin_dds::refused_certificates();
         if let Some(user_data) = admission.announce(user_data, refused) {
@@ -126,12 +126,11 @@ impl Session {
         }
         let mut remotes = Vec::new();
         if participants.visit(&mut |remote| remotes.push(remote)).is_err() {
-            return false; // they cannot be looked at
+            return; // they cannot be looked at
         }
         let now_s = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         let reports = admission.look(&remotes, Instant::now(), now_s);
         reports.iter().for_each(|text| myelin_dds::warn_once(text));
-        admission.is_pending()
     }
 
     /// Sends the schema of a type to the hosts that want it.

@@ -69,14 +69,7 @@ impl Settings {
                 number(LEASE_MS, &value, remedy).map(Duration::from_millis)
             })?,
         };
-        if !LEASES.contains(&lease) {
-            return Err(Error::Setting {
-                topic: None,
-                field: "lease",
-                value: format!("{lease:?}"),
-                remedy: "set it to 100 ms to 1 h",
-            });
-        }
+        check("lease", format!("{lease:?}"), LEASES.contains(&lease), "set it to 100 ms to 1 h")?;
         let datagram_bytes = match self.datagram_bytes {
             Some(bytes) => Some(bytes),
             None => {
@@ -85,13 +78,9 @@ impl Settings {
                 value.map(|value| number(DATAGRAM_BYTES, &value, remedy)).transpose()?
             }
         };
-        if let Some(bytes) = datagram_bytes.filter(|bytes| !DATAGRAMS.contains(bytes)) {
-            return Err(Error::Setting {
-                topic: None,
-                field: "datagram_bytes",
-                value: bytes.to_string(),
-                remedy: "set it to 1350 to 65500",
-            });
+        if let Some(bytes) = &datagram_bytes {
+            let is_right = DATAGRAMS.contains(bytes);
+            check("datagram_bytes", bytes.to_string(), is_right, "set it to 1350 to 65500")?;
         }
         let keystore = match self.keystore {
             Some(keystore) => Some(keystore),
@@ -106,27 +95,29 @@ impl Settings {
             Some(security) => Enclave::of(security).announce(&self.user_data),
             None => self.user_data,
         };
+        let remedy = "set it to 0 to 63, such as 8 for less than best effort";
         let dscp = match self.bulk_lane_dscp {
             Some(dscp) => dscp,
-            None => text(BULK_LANE_DSCP)?.map_or(Ok(0), |value| {
-                let remedy = "set it to 0 to 63, such as 8 for less than best effort";
-                number(BULK_LANE_DSCP, &value, remedy)
-            })?,
+            None => text(BULK_LANE_DSCP)?
+                .map_or(Ok(0), |value| number(BULK_LANE_DSCP, &value, remedy))?,
         };
-        if dscp > DSCP_MAX {
-            return Err(Error::Setting {
-                topic: None,
-                field: "bulk_lane_dscp",
-                value: dscp.to_string(),
-                remedy: "set it to 0 to 63, such as 8 for less than best effort",
-            });
-        }
+        check("bulk_lane_dscp", dscp.to_string(), dscp <= DSCP_MAX, remedy)?;
         let bulk_lane = switched(self.bulk_lane, BULK_LANE, true)?.then_some(dscp);
         let multicast = self.multicast;
         let config =
             Config { interface, peers, multicast, lease, datagram_bytes, user_data, security };
         Ok(Some(Resolved { config, bulk_lane }))
     }
+}
+
+/// The error of a setting that is out of its range.
+fn check(
+    field: &'static str,
+    value: String,
+    is_right: bool,
+    remedy: &'static str,
+) -> Result<(), Error> {
+    if is_right { Ok(()) } else { Err(Error::Setting { topic: None, field, value, remedy }) }
 }
 
 /// An unset variable and an empty one mean the same.

@@ -333,7 +333,6 @@ impl WorkerState {
         let mut flush_at: Option<Instant> = None;
         let is_secured = self.domain.config().security.is_some();
         let mut check_at = is_secured.then(|| Instant::now() + CHECK_REVOKED);
-        let mut is_admission_pending = false;
         loop {
             retry_full_in = match full.is_empty() {
                 true => RETRY_FULL_MIN,
@@ -370,7 +369,7 @@ impl WorkerState {
             }
             if compare_at.is_some_and(|at| at <= Instant::now()) {
                 session.compare(&alive(&self.readers), &alive(&self.writers));
-                is_admission_pending = session.admit(&self.domain.config().user_data);
+                session.admit(&self.domain.config().user_data);
                 self.node.report_graph_change();
                 session.set_discovering(true);
                 let now = Instant::now();
@@ -379,8 +378,8 @@ impl WorkerState {
                 session.set_discovering(false);
                 calm_at = None;
             }
-            if is_check && is_admission_pending {
-                is_admission_pending = session.admit(&self.domain.config().user_data);
+            if is_check {
+                session.admit(&self.domain.config().user_data);
             }
             tasks.into_iter().for_each(|task| self.handle(session, task, &mut full));
             if retry_declined_at.is_some_and(|at| at <= Instant::now()) {

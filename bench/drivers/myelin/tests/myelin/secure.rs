@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use crate::own_host::alone;
 use crate::secured::{broken, no_payload_is_on_the_wire, nobody, strangers};
-use crate::support::describe;
+use crate::support::is_here;
 
 #[test]
 fn a_keystore_hides_what_is_sent_without() {
-    if !is_here() {
+    if !is_here(executable(), SECURE) {
         return;
     }
     let _alone = alone();
@@ -18,7 +18,7 @@ fn a_keystore_hides_what_is_sent_without() {
 
 #[test]
 fn whom_the_keystore_does_not_know_is_refused() {
-    if !is_here() {
+    if !is_here(executable(), SECURE) {
         return;
     }
     let _alone = alone();
@@ -29,12 +29,6 @@ fn whom_the_keystore_does_not_know_is_refused() {
     assert!(error[0].contains("enclaves/ping0/cert.pem"), "{error:?}");
     let error = nobody(executable(), SECURE);
     assert_eq!(error[0], "myelin.dds-secure: this process has no identity");
-}
-
-fn is_here() -> bool {
-    let systems = describe(executable()).systems;
-    let system = systems.into_iter().find(|system| system.name == SECURE).expect("it is listed");
-    system.missing.inspect(|missing| eprintln!("skipped: {SECURE}: {missing}")).is_none()
 }
 
 fn executable() -> &'static Path {
